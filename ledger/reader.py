@@ -1,0 +1,56 @@
+"""How everything above reads a case: events in order, payloads by digest; nothing else.
+
+Implemented by `Book` (the case file) and by `Package` (the zip), passed in to pure projections,
+which therefore need no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from ledger.events import Event
+
+
+class Entry(NamedTuple):
+    """An event and its place in the ledger (1-based)."""
+
+    position: int
+    event: Event
+
+
+class Head(NamedTuple):
+    """The end of a ledger: last position (0 for none) and chain value there (32 bytes)."""
+
+    position: int
+    chain: bytes
+
+    def __str__(self) -> str:
+        return f"{self.position}:{self.chain.hex()}"
+
+
+class CaseReader(Protocol):
+    """Read access to one case."""
+
+    @property
+    def case_id(self) -> str:
+        """Identity of the bug under investigation."""
+
+    @property
+    def head(self) -> Head:
+        """The last position and the chain value there."""
+
+    def events(self, upto: int | None = None, *, after: int = 0) -> Iterator[Entry]:
+        """Yield entries with `after` < position ≤ `upto`, in order.
+
+        Raises:
+            UnknownEvent: at a topic or field of a newer release.
+            LedgerDamaged: at a state that is not what an event of its topic can hold.
+        """
+
+    def payload(self, digest: str) -> bytes:
+        """Return a payload's bytes, checked against its digest.
+
+        Raises:
+            PayloadDamaged: if it is missing, withheld or different.
+        """

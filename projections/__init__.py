@@ -1,0 +1,1 @@
+"""What it means: pure functions from events to state, contexts, views and requests."""

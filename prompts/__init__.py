@@ -1,0 +1,1 @@
+"""The words: one file a version, and a small reader."""

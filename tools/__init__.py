@@ -1,0 +1,1 @@
+"""People's door: the command line, export and import, measurement."""
