@@ -1,9 +1,9 @@
 """Value to bytes and back: the one road to every byte that is hashed, frozen or sent.
 
 The standard library's json writes and reads here. orjson does not, on purpose: it changed how it
-spells exponents in 3.11.7, writes NaN as null, reads 2**64 as a float and lets the last of two equal
-keys win. Python's `==` is not JSON equality either (`1 == True == 1.0`), so values are compared by
-their canonical bytes: `same(a, b)`. Exact definition: docs/format.md, "Bytes".
+spells exponents in 3.11.7, writes NaN as null, reads 2**64 as a float and lets the last of two
+equal keys win. Python's `==` is not JSON equality either (`1 == True == 1.0`), so values are
+compared by their canonical bytes: `same(a, b)`. Exact definition: docs/format.md, "Bytes".
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return the canonical UTF-8 bytes of a JSON value: minified, insertion order kept.
+    r"""Return the canonical UTF-8 bytes of a JSON value: minified, insertion order kept.
 
-    A lone surrogate is written as its `\\udXXX` escape. A tuple is written as an array.
+    A lone surrogate is written as its `\udXXX` escape. A tuple is written as an array.
 
     Raises:
         CanonicalError: for anything that would not come back exactly: a key that is no string, NaN

@@ -102,7 +102,7 @@ class SecretReplaced(Event):
 
 
 class ObservationsExtracted(Event):
-    """The report blocks and log excerpts of a revision got their IDs; ends that revision's intake."""
+    """Report blocks and log excerpts got their IDs; ends the intake of a revision."""
 
     TOPIC = "observations.extracted/1"
 
@@ -269,7 +269,7 @@ class RequestFailed(Event):
 
 
 class OutcomeUnknown(Event):
-    """A process died between sending and recording; whether the provider answered cannot be known."""
+    """A process died between sending and recording: the provider may have answered."""
 
     TOPIC = "outcome.unknown/1"
 
@@ -623,7 +623,7 @@ class OutcomeLabelled(Event):
 
 
 class CaseForked(Event):
-    """This ledger shares the history up to here with another one and goes its own way."""
+    """The history up to here is shared with another ledger; from here it goes its own way."""
 
     TOPIC = "case.forked/1"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from ledger import chain
 from ledger.events import Event
 
 
@@ -27,6 +28,33 @@ class Head(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.position}:{self.chain.hex()}"
+
+
+class Row(NamedTuple):
+    """One event as stored; in a copy made for sharing, state and nonce may be withheld."""
+
+    position: int
+    version: int
+    case_id: str
+    topic: str
+    state: bytes | None
+    nonce: bytes | None
+    chain: bytes
+    withheld_leaf: bytes | None = None
+
+    def leaf(self) -> bytes:
+        """Return what the event contributes to the chain, 32 bytes."""
+        if self.state is None or self.nonce is None:
+            assert self.withheld_leaf is not None
+            return self.withheld_leaf
+        return chain.leaf(self.case_id, self.position, self.topic, self.state, self.nonce)
+
+    def stored(self) -> tuple[int, str, int, str, bytes | None, bytes | None, bytes]:
+        """Return the values of the `event` table's columns, in their order."""
+        return (
+            *(self.position, self.case_id, self.version, self.topic),
+            *(self.state, self.nonce, self.chain),
+        )
 
 
 class CaseReader(Protocol):
@@ -54,3 +82,6 @@ class CaseReader(Protocol):
         Raises:
             PayloadDamaged: if it is missing, withheld or different.
         """
+
+    def rows(self, upto: int | None = None, *, after: int = 0) -> Iterator[Row]:
+        """Yield events as stored, unknown topics included; for verification and packages."""

@@ -1,0 +1,489 @@
+"""One case, one SQLite file: create, open, append, read up to a position.
+
+One process writes at a time. Opening never creates and never writes; creating happens under a
+temporary name. Every append is one transaction: events, chain and payloads together or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from ledger import chain, storage, topics
+from ledger.anchor import AnchorLock, read_anchor
+from ledger.clock import Sources
+from ledger.errors import (
+    CaseExists,
+    LedgerConflict,
+    LedgerDamaged,
+    LedgerReadOnly,
+    NotALedger,
+    StorageError,
+    UnknownEvent,
+    UnsafeEvent,
+)
+from ledger.events import CaseOpened, Event, HeadAccepted
+from ledger.payloads import PayloadStore
+from ledger.reader import Entry, Head, Row
+from ledger.trees import needed_payloads
+
+if TYPE_CHECKING:
+    from ledger.recorder import CaseApplication
+
+PAGE = 512
+"""Rows fetched at once: a reader holds no transaction open between pages."""
+
+SUFFIX = ".case"
+
+
+class Book:
+    """An open case. Implements `CaseReader`; a context manager that closes it."""
+
+    def __init__(
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        *,
+        case_id: str,
+        head: Head,
+        lock: AnchorLock | None = None,
+        copy: tempfile.TemporaryDirectory[str] | None = None,
+        sources: Sources | None = None,
+    ) -> None:
+        """Internal; use `open`, `open_for_writing` or `create`."""
+        self.path = path
+        self.sources = sources or Sources()
+        self._connection = connection
+        self._case_id = case_id
+        self._head = head
+        self._lock = lock
+        self._copy = copy
+        self._payloads = PayloadStore(connection)
+        self._application: CaseApplication | None = None
+        self._journal_ready = False
+
+    # Opening ---------------------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self:
+        """Open a case for reading.
+
+        Raises:
+            CaseNotFound, NotALedger, NewerFormat, StorageError: one line with what to do.
+        """
+        path = Path(path)
+        copy = None
+        try:
+            connection = storage.open_file(path, write=False)
+        except LedgerReadOnly:
+            # A WAL in a folder that cannot be written: read a copy, the rows in the WAL included.
+            connection, copy = storage.open_copy(path)
+        try:
+            case_id, head = _tip(path, connection)
+        except BaseException:
+            connection.close()
+            if copy:
+                copy.cleanup()
+            raise
+        return cls(path, connection, case_id=case_id, head=head, copy=copy)
+
+    @classmethod
+    def open_for_writing(cls, path: Path | str, *, sources: Sources | None = None) -> Self:
+        """Open a case for appending; nothing is written until the first append.
+
+        Raises:
+            LedgerLocked: another process is writing.
+            LedgerDamaged: the ledger is behind its anchor, or differs from it.
+            UnknownEvent: it has topics of a newer release.
+            CaseNotFound, NotALedger, NewerFormat, StorageError: one line with what to do.
+        """
+        return cls._open_writer(Path(path), sources)
+
+    @classmethod
+    def recover(
+        cls, path: Path | str, *, reason: str = "", sources: Sources | None = None
+    ) -> HeadAccepted | None:
+        """Accept a head that differs from its anchor, on the record; None if there is nothing to.
+
+        Raises:
+            LedgerDamaged: the chain itself is broken: restore the case from a package instead.
+        """
+        with cls._open_writer(Path(path), sources, accept=True) as book:
+            known = book.anchor()
+            if known is None or compare_with_anchor(book, known) is None:
+                return None
+            check_chain(book)
+            accepted = HeadAccepted(
+                at=book.sources.now(),
+                position=book.head.position,
+                chain=book.head.chain.hex(),
+                anchor_position=known.position,
+                anchor_chain=known.chain.hex(),
+                reason=reason,
+            )
+            book.append(accepted)
+            return accepted
+
+    @classmethod
+    def _open_writer(cls, path: Path, sources: Sources | None, *, accept: bool = False) -> Self:
+        connection = storage.open_file(path, write=True)
+        try:
+            _refuse_unknown_topics(path, connection)
+            lock = AnchorLock(path)
+            try:
+                case_id, head = _tip(path, connection)
+                book = cls(path, connection, case_id=case_id, head=head, lock=lock, sources=sources)
+                known = book.anchor()
+                problem = compare_with_anchor(book, known)
+                if problem and not accept:
+                    raise problem
+                if not problem and known != head:
+                    lock.write(head)
+            except BaseException:
+                lock.release()
+                raise
+        except BaseException:
+            connection.close()  # a failed open must not keep a handle
+            raise
+        return book
+
+    @classmethod
+    @contextmanager
+    def create(cls, path: Path | str, *, sources: Sources | None = None) -> Iterator[Self]:
+        """Create a case: fill it inside the block; it gets its name when the block ends well.
+
+        An error inside the block, or a kill, leaves nothing under the name.
+
+        Raises:
+            CaseExists: something stands at `path` already.
+        """
+        path = Path(path)
+        _refuse_existing(path)
+        temporary = path.with_name(f".{path.name}.new")
+        lock = AnchorLock(temporary)
+        try:
+            _remove_database(temporary)
+            connection = storage.create_file(temporary)
+            try:
+                book = cls(
+                    temporary,
+                    connection,
+                    case_id="",
+                    head=Head(0, chain.ZERO),
+                    lock=lock,
+                    sources=sources,
+                )
+                book._journal_ready = True
+                yield book
+                book._finish(path)
+            finally:
+                connection.close()
+                _remove_database(temporary)
+        except BaseException:
+            lock.remove()
+            raise
+        finally:
+            lock.release()
+
+    def close(self) -> None:
+        """Close the case; a writer leaves one complete file and its anchor behind."""
+        storage.close_file(self._connection, write=self._journal_ready)
+        if self._lock:
+            self._lock.release()
+            self._lock = None
+        if self._copy:
+            self._copy.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # Reading ---------------------------------------------------------------------------------
+
+    @property
+    def case_id(self) -> str:
+        """Identity of the bug under investigation."""
+        return self._case_id
+
+    @property
+    def head(self) -> Head:
+        """Last position and chain value, as of opening or the last append."""
+        return self._head
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The SQLite connection, for `verify` and `package` only."""
+        return self._connection
+
+    @property
+    def payloads(self) -> PayloadStore:
+        """The payload tables, for `package` only."""
+        return self._payloads
+
+    def events(self, upto: int | None = None, *, after: int = 0) -> Iterator[Entry]:
+        """Yield entries with `after` < position ≤ `upto` (default: the head when called)."""
+        decode = topics.decode
+        for page in self._pages("position, topic, state", after, upto):
+            for position, topic, state in page:
+                yield Entry(position, decode(topic, state, position))
+
+    def rows(self, upto: int | None = None, *, after: int = 0) -> Iterator[Row]:
+        """Yield rows as stored, unknown topics included."""
+        for page in self._pages(
+            "position, version, case_id, topic, state, nonce, chain", after, upto
+        ):
+            for position, version, case_id, topic, state, nonce, value in page:
+                yield Row(position, version, case_id, topic, state, nonce, value)
+
+    def payload(self, digest: str) -> bytes:
+        """Return a payload, checked against its digest.
+
+        Raises:
+            PayloadDamaged: if it is missing or different.
+        """
+        with storage.translated(self.path):
+            return self._payloads.get(digest)
+
+    def refresh(self) -> Head:
+        """Look for events that another process appended since; return the new head."""
+        self._case_id, self._head = _tip(self.path, self._connection)
+        return self._head
+
+    def anchor(self) -> Head | None:
+        """Return the head the anchor knows; None for an unanchored case."""
+        return read_anchor(self.path)
+
+    def _pages(self, columns: str, after: int, upto: int | None) -> Iterator[Sequence[tuple]]:  # type: ignore[type-arg]
+        last = self._head.position if upto is None else min(upto, self._head.position)
+        query = (
+            f"SELECT {columns} FROM event WHERE position > ? AND position <= ? "
+            "ORDER BY position LIMIT ?"
+        )
+        while after < last:
+            with storage.translated(self.path):
+                page = self._connection.execute(query, (after, last, PAGE)).fetchall()
+            if not page:
+                return
+            yield page
+            after = page[-1][0]
+
+    # Appending -------------------------------------------------------------------------------
+
+    def append(self, *events: Event, payloads: Iterable[bytes] = ()) -> Head:
+        """Append events and the payloads they name in one transaction; return the new head.
+
+        Idempotent: if the commit succeeded and only its answer was lost, that counts as success.
+
+        Raises:
+            LedgerConflict: somebody else appended first.
+            UnsafeEvent: an event cannot be read back exactly or names a payload that is not there,
+                or a payload is named by no event.
+            StorageError: disk full, read-only, locked; nothing was written.
+        """
+        from eventsourcing.persistence import IntegrityError, OperationalError, PersistenceError
+
+        from ledger.recorder import Commit, Stamped
+
+        application = self._writer(events)
+        first = self._head.position + 1
+        stamped = [Stamped(self._case_id, first + n, event) for n, event in enumerate(events)]
+        nonces = [self.sources.random_bytes(chain.NONCE_SIZE) for _ in events]
+        commit = Commit(self._head, nonces, lambda: self._store(events, payloads))
+        try:
+            application.save(*stamped, commit=commit)
+        except (IntegrityError, OperationalError) as error:
+            if not self._already_there(stamped, nonces):
+                raise self._explain(error) from error
+        except PersistenceError as error:
+            raise self._explain(error) from error
+        self._case_id, self._head = _tip(self.path, self._connection)
+        assert self._lock is not None
+        self._lock.write(self._head)
+        return self._head
+
+    def restore(
+        self, rows: Iterable[Row], payloads: Iterable[tuple[str, int, Iterable[bytes]]]
+    ) -> Head:
+        """Fill a case that is being created with a verified record, rows and cuts as they are.
+
+        Args:
+            rows: the events, in order, none withheld.
+            payloads: digest, size and chunks of each payload.
+        """
+        from ledger.recorder import INSERT
+
+        with storage.translated(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            for digest, size, chunks in payloads:
+                self._payloads.put_chunks(digest, size, chunks)
+            self._connection.executemany(INSERT, (row.stored() for row in rows))
+            self._connection.execute("COMMIT")
+        self._case_id, self._head = _tip(self.path, self._connection)
+        assert self._lock is not None
+        self._lock.write(self._head)
+        return self._head
+
+    def _writer(self, events: Sequence[Event]) -> CaseApplication:
+        if self._lock is None:
+            raise LedgerReadOnly(f"{self.path}: was opened for reading")
+        if not events:
+            raise UnsafeEvent("there is nothing to append")
+        if self._head.position == 0:
+            self._case_id = _opening_case_id(events[0])
+        if not self._journal_ready:
+            storage.enter_wal(self._connection)
+            self._journal_ready = True
+        if self._application is None:
+            from ledger.recorder import CaseApplication
+
+            self._application = CaseApplication(self._connection)
+        return self._application
+
+    def _store(self, events: Sequence[Event], payloads: Iterable[bytes]) -> None:
+        """Store payloads and check that events and payloads name each other, in the transaction."""
+        unnamed = {self._payloads.put(data) for data in payloads}
+        for event in events:
+            for ref in needed_payloads(event, self._payloads.get):
+                if self._payloads.size(ref.digest) != ref.size:
+                    raise UnsafeEvent(
+                        f"{event.TOPIC} names payload {ref.digest} of {ref.size} bytes, "
+                        "which is not stored"
+                    )
+                unnamed.discard(ref.digest)
+        if unnamed:
+            raise UnsafeEvent(f"payload {min(unnamed)} is named by no event")
+
+    def _already_there(self, stamped: Sequence, nonces: Sequence[bytes]) -> bool:  # type: ignore[type-arg]
+        """Tell whether exactly these events were committed and only the answer was lost."""
+        want = [
+            (item.originator_version, *topics.encode(item.event), nonce)
+            for item, nonce in zip(stamped, nonces, strict=True)
+        ]
+        with suppress(sqlite3.Error):
+            have = self._connection.execute(
+                "SELECT position, topic, state, nonce FROM event WHERE position >= ? "
+                "ORDER BY position LIMIT ?",
+                (want[0][0], len(want)),
+            ).fetchall()
+            return have == want
+        return False
+
+    def _explain(self, error: Exception) -> Exception:
+        from eventsourcing.persistence import IntegrityError
+
+        if isinstance(error, IntegrityError):
+            return LedgerConflict(
+                f"{self.path}: another process appended after position {self._head.position}; "
+                "nothing was written, run again"
+            )
+        cause = error.__cause__
+        if isinstance(cause, sqlite3.Error):
+            return storage.translate(cause, self.path)
+        return StorageError(f"{self.path}: {error}")
+
+    # Creation ---------------------------------------------------------------------------------
+
+    def _finish(self, path: Path) -> None:
+        assert self._lock is not None
+        if self._head.position == 0:
+            raise UnsafeEvent(f"{path}: a case needs at least one event")
+        self._connection.close()
+        storage.sync(self.path)
+        with storage.translated(path):
+            try:
+                os.link(self.path, path)
+            except FileExistsError:
+                raise CaseExists(f"{path}: already exists; nothing was written") from None
+            storage.sync(path.parent)
+        self._lock.move_to(path)
+
+
+def compare_with_anchor(book: Book, known: Head | None) -> LedgerDamaged | None:
+    """Return what is wrong between a ledger and the head its anchor knows, None if nothing."""
+    if known is None or known.position == 0:
+        return None
+    head = book.head
+    if known.position > head.position:
+        return LedgerDamaged(
+            f"{book.path}: the ledger ends at position {head.position}, its anchor knows "
+            f"{known.position}: the tail is missing; restore it from a package, or accept the loss "
+            f"on the record with `caseledger recover {book.path} --accept-head`",
+            head.position + 1,
+        )
+    value = next(book.rows(known.position, after=known.position - 1)).chain
+    if value != known.chain:
+        return LedgerDamaged(
+            f"{book.path}: at position {known.position} the chain is {value.hex()}, its anchor "
+            f"knows {known.chain.hex()}: the record was replaced; restore it from a package",
+            known.position,
+        )
+    return None
+
+
+def check_chain(book: Book) -> None:
+    """Recompute the chain from the first event to the head.
+
+    Raises:
+        LedgerDamaged: at the first position where it differs.
+    """
+    value = chain.ZERO
+    for expected, row in enumerate(book.rows(), start=1):
+        value = chain.link(value, row.leaf())
+        if row.position != expected or row.chain != value:
+            raise LedgerDamaged(
+                f"{book.path}: position {expected} does not follow from the ones before it; "
+                "restore the case from a package",
+                expected,
+            )
+
+
+def _tip(path: Path, connection: sqlite3.Connection) -> tuple[str, Head]:
+    with storage.translated(path):
+        row = connection.execute(
+            "SELECT case_id, position, chain FROM event ORDER BY position DESC LIMIT 1"
+        ).fetchone()
+    if row is None:
+        raise NotALedger(f"{path}: holds no event; it is not a finished case ledger")
+    return row[0], Head(row[1], row[2])
+
+
+def _refuse_unknown_topics(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse to write where a newer release has written, looking at each distinct topic once."""
+    query = "SELECT topic FROM event WHERE topic > ? ORDER BY topic LIMIT 1"
+    topic = ""
+    while True:
+        with storage.translated(path):
+            row = connection.execute(query, (topic,)).fetchone()
+        if row is None:
+            return
+        topic = row[0]
+        if not topics.is_known(topic):
+            raise UnknownEvent(
+                f"{path}: has events of the topic {topic!r}, written by a newer release; this one "
+                "can read, verify and export the case, not write to it"
+            )
+
+
+def _opening_case_id(event: Event) -> str:
+    if not isinstance(event, CaseOpened):
+        raise UnsafeEvent(f"a ledger begins with case.opened, not with {event.TOPIC}")
+    return event.case_id
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise CaseExists(f"{path}: already exists; choose another name, nothing was written")
+    if not path.parent.is_dir():
+        raise StorageError(f"{path}: the folder {path.parent} does not exist; create it first")
+
+
+def _remove_database(path: Path) -> None:
+    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        name.unlink(missing_ok=True)

@@ -1,0 +1,61 @@
+"""A new file appears complete under its name, or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ledger.errors import CaseExists, LedgerLocked, StorageError
+from ledger.storage import sync, translated
+
+
+@contextmanager
+def new_file(path: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """Yield a file to write to; it gets its name when the block ends well.
+
+    An error or a kill leaves nothing under the name (a kill: a hidden `.NAME.new`, which the next
+    attempt takes over).
+
+    Raises:
+        CaseExists: something stands at `path` and `overwrite` is false.
+        StorageError: the folder is missing, full or cannot be written.
+    """
+    if not overwrite and (path.exists() or path.is_symlink()):
+        raise CaseExists(f"{path}: already exists; choose another name or pass --force")
+    if not path.parent.is_dir():
+        raise StorageError(f"{path}: the folder {path.parent} does not exist; create it first")
+    temporary = path.with_name(f".{path.name}.new")
+    with translated(path):
+        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w+b") as file:
+            _lock(path, handle)
+            try:
+                file.truncate(0)
+                yield file
+                file.flush()
+                os.fsync(handle)
+                _publish(temporary, path, overwrite)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+
+def _lock(path: Path, handle: int) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise LedgerLocked(f"{path}: another process is writing it; run again later") from None
+
+
+def _publish(temporary: Path, path: Path, overwrite: bool) -> None:
+    if overwrite:
+        temporary.replace(path)
+    else:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise CaseExists(f"{path}: already exists; nothing was written") from None
+    sync(path.parent)

@@ -1,0 +1,259 @@
+"""The case file as SQLite sees it: schema, opening, closing, and errors in our own words."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from ledger.errors import (
+    CaseNotFound,
+    LedgerBusy,
+    LedgerDamaged,
+    LedgerError,
+    LedgerFull,
+    LedgerReadOnly,
+    NewerFormat,
+    NotALedger,
+    StorageError,
+)
+
+APPLICATION_ID = int.from_bytes(b"CSLG", "big")
+FORMAT = 1
+BUSY_SECONDS = 5.0
+MAGIC = b"SQLite format 3\0"
+
+_TABLES = """
+CREATE TABLE event (
+    position INTEGER PRIMARY KEY CHECK (position > 0),
+    case_id  TEXT NOT NULL,
+    version  INTEGER NOT NULL CHECK (version = position),
+    topic    TEXT NOT NULL,
+    state    BLOB NOT NULL,
+    nonce    BLOB NOT NULL CHECK (length(nonce) = 16),
+    chain    BLOB NOT NULL CHECK (length(chain) = 32),
+    UNIQUE (case_id, version)
+) STRICT;
+CREATE TABLE chunk (
+    id     INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE CHECK (length(digest) = 32),
+    codec  INTEGER NOT NULL,
+    size   INTEGER NOT NULL CHECK (size >= 0),
+    data   BLOB NOT NULL
+) STRICT;
+CREATE TABLE document (
+    digest BLOB PRIMARY KEY CHECK (length(digest) = 32),
+    size   INTEGER NOT NULL CHECK (size >= 0),
+    chunks BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX event_topic ON event (topic);
+"""
+
+_TRIGGERS = "".join(
+    f"CREATE TRIGGER {table}_{verb.lower()} BEFORE {verb} ON {table} "
+    f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;\n"
+    for table in ("event", "chunk", "document")
+    for verb in ("UPDATE", "DELETE")
+)
+
+SCHEMA = _TABLES + _TRIGGERS
+
+
+def expected_schema() -> set[str]:
+    """Return the SQL of all objects a case file has, as SQLite stores it."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(SCHEMA)
+        return stored_schema(connection)
+    finally:
+        connection.close()
+
+
+def stored_schema(connection: sqlite3.Connection) -> set[str]:
+    """Return the SQL of all objects in a database, those SQLite makes by itself left out."""
+    rows = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return {row[0] for row in rows}
+
+
+def create_file(path: Path) -> sqlite3.Connection:
+    """Create an empty case file and return a connection for filling it.
+
+    No journal and no fsync while filling: until it is renamed, nobody relies on it. The caller
+    syncs it before the rename.
+    """
+    with translated(path):
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = MEMORY")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
+        connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def open_file(path: Path, *, write: bool) -> sqlite3.Connection:
+    """Open an existing case file; never create one, never write while opening.
+
+    Raises:
+        CaseNotFound, NotALedger, NewerFormat, StorageError: with the cause and what to do.
+    """
+    check_magic(path)
+    with translated(path):
+        connection = _connect(path, "rw" if write else "ro")
+        try:
+            check_format(path, connection)
+        except BaseException:
+            connection.close()  # a failed open must not keep a lock or a handle
+            raise
+    return connection
+
+
+def open_copy(path: Path) -> tuple[sqlite3.Connection, tempfile.TemporaryDirectory[str]]:
+    """Open a temporary copy of a case file and its WAL, for a folder that cannot be written.
+
+    SQLite cannot read a WAL without writing its index beside it, and `immutable` would hide the
+    WAL's rows.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="caseledger-")
+    copy = Path(folder.name) / "copy.case"
+    try:
+        with translated(path):
+            shutil.copyfile(path, copy)
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}-wal", f"{copy}-wal")
+            connection = _connect(copy, "rw")
+            check_format(path, connection)
+            return connection, folder
+    except BaseException:
+        folder.cleanup()
+        raise
+
+
+def enter_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL with full synchronisation, for a writer.
+
+    A reader with an open transaction can make the switch fail; the writer then goes on in
+    rollback-journal mode, which is as safe and slower.
+    """
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def close_file(connection: sqlite3.Connection, *, write: bool) -> None:
+    """Close a connection; a writer's leaves one complete file, unless a reader is at work."""
+    try:
+        if write:
+            with suppress(sqlite3.OperationalError):
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+    finally:
+        connection.close()
+
+
+def check_magic(path: Path) -> None:
+    """Refuse what cannot be a case file before SQLite sees it, for a clearer message."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(MAGIC))
+    except FileNotFoundError:
+        raise CaseNotFound(f"{path}: there is no such case") from None
+    except IsADirectoryError:
+        raise NotALedger(f"{path}: is a folder, not a case") from None
+    except OSError as error:
+        raise translate_os(error, path) from None
+    if not start:
+        raise NotALedger(f"{path}: is empty; restore it from a package, or start a new case")
+    if start != MAGIC:
+        raise NotALedger(f"{path}: is not a case ledger; a package is read with `import`")
+
+
+def check_format(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse other databases and newer formats."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise NotALedger(f"{path}: is an SQLite database, but not a case ledger")
+    if version > FORMAT:
+        raise NewerFormat(
+            f"{path}: has format {version}, this release reads up to {FORMAT}; "
+            "use the release that wrote it"
+        )
+    if version < 1:
+        raise NotALedger(f"{path}: is an unfinished case ledger; it holds nothing")
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and the file system inside the block into ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    except OSError as error:
+        raise translate_os(error, path) from error
+
+
+def translate(error: sqlite3.Error, path: Path) -> LedgerError:
+    """Return our error for one of SQLite's: one line with the cause and what to do."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return LedgerFull(
+            f"{path}: the disk is full; nothing was written, free space and run again"
+        )
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return LedgerBusy(f"{path}: another program holds it locked; run again when it is done")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
+        return LedgerReadOnly(
+            f"{path}: the file or its folder cannot be written; check permissions"
+        )
+    if code == sqlite3.SQLITE_NOTADB:
+        return NotALedger(f"{path}: is not a case ledger, or its first page is damaged")
+    if code == sqlite3.SQLITE_CORRUPT:
+        return LedgerDamaged(f"{path}: the database file is damaged ({error}); run `verify`")
+    return StorageError(f"{path}: {error}")
+
+
+def translate_os(error: OSError, path: Path) -> LedgerError:
+    """Return our error for one of the file system's."""
+    import errno
+
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return LedgerFull(
+            f"{path}: the disk is full; nothing was written, free space and run again"
+        )
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return LedgerReadOnly(f"{path}: no permission ({error.strerror}); check it and run again")
+    return StorageError(f"{path}: {error.strerror or error}")
+
+
+def sync(path: Path) -> None:
+    """Make a finished file survive a power loss."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=BUSY_SECONDS,
+        check_same_thread=False,
+    )
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")  # a hostile schema calls nothing
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection

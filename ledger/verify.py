@@ -1,0 +1,225 @@
+"""Is the record what was written? Chain, payloads, anchor, a head kept elsewhere.
+
+Whether saved requests can be rebuilt is a question for projections; the command joins the two.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from ledger import chain, storage, topics
+from ledger.book import Book, compare_with_anchor
+from ledger.errors import LedgerDamaged, LedgerError, StorageError, UnknownEvent
+from ledger.events import CaseOpened, Event
+from ledger.reader import CaseReader, Head, Row
+from ledger.trees import needed_payloads
+
+
+class Finding(NamedTuple):
+    """One thing verification has to say; `position` names an event where there is one."""
+
+    kind: Literal["damage", "warning", "note"]
+    position: int | None
+    message: str
+
+
+@dataclass
+class Report:
+    """What was looked at and what was found. `ok` means no damage."""
+
+    head: Head = Head(0, chain.ZERO)
+    events: int = 0
+    payloads: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not any(finding.kind == "damage" for finding in self.findings)
+
+    @property
+    def first_bad_position(self) -> int | None:
+        """The lowest position that a damage names."""
+        return min(
+            (f.position for f in self.findings if f.kind == "damage" and f.position is not None),
+            default=None,
+        )
+
+    def damage(self, position: int | None, message: str) -> None:
+        self.findings.append(Finding("damage", position, message))
+
+    def warn(self, message: str) -> None:
+        self.findings.append(Finding("warning", None, message))
+
+
+def verify_book(book: Book, sealed: Head | None = None) -> Report:
+    """Check a case file: SQLite's own integrity, schema, chain, payloads, orphans, anchor.
+
+    Args:
+        book: an open case.
+        sealed: a head kept elsewhere (`seal`), which the record must contain.
+    """
+    report = Report()
+    _check_sqlite(book, report)
+    checked: set[int] = set()
+    documents = _check_record(
+        book, report, lambda digest: book.payloads.check(digest, checked), sealed
+    )
+    try:
+        _check_orphans(book, report, documents, checked)
+    except sqlite3.Error as error:
+        report.damage(None, f"the payload tables cannot be read: {error}")
+    _check_anchor(book, report)
+    return report
+
+
+def verify_record(reader: CaseReader, sealed: Head | None = None) -> Report:
+    """Check the chain and the payloads of any reader, such as a package."""
+    report = Report()
+    _check_record(reader, report, lambda digest: reader.payload(digest) and None, sealed)
+    return report
+
+
+def _check_record(
+    reader: CaseReader, report: Report, check: Callable[[str], None], sealed: Head | None
+) -> set[str]:
+    """Walk the events once; return the digests of all payloads that they need."""
+    documents: set[str] = set()
+    at_seal: bytes | None = None
+    for row in _linked_rows(reader, report):
+        if sealed and row.position == sealed.position:
+            at_seal = row.chain
+        event = _decode(row, report)
+        if event is not None:
+            _check_payloads(row.position, event, reader, report, check, documents)
+    report.payloads = len(documents)
+    _check_seal(report, sealed, at_seal)
+    return documents
+
+
+def _linked_rows(reader: CaseReader, report: Report) -> Iterator[Row]:
+    """Yield rows while recomputing the chain; report the first position where it breaks."""
+    value, expected, broken = chain.ZERO, 0, False
+    try:
+        for row in reader.rows():
+            expected += 1
+            if not broken and (problem := _row_problem(row, expected, reader.case_id)):
+                report.damage(expected, problem)
+                broken = True
+            value = chain.link(value, row.leaf())
+            if not broken and value != row.chain:
+                report.damage(
+                    expected,
+                    f"position {expected}: the chain is {row.chain.hex()}, "
+                    f"the record gives {value.hex()}: this event or its place was altered",
+                )
+                broken = True
+            report.events += 1
+            report.head = Head(row.position, row.chain)
+            yield row
+    except (LedgerDamaged, StorageError) as error:
+        report.damage(expected + 1, f"position {expected + 1} cannot be read: {error}")
+    else:
+        if not broken and report.head != reader.head:
+            report.damage(expected + 1, f"the record ends at {report.head}, not at {reader.head}")
+
+
+def _row_problem(row: Row, expected: int, case_id: str) -> str | None:
+    if row.position != expected:
+        return f"position {expected} is missing: the next one is {row.position}"
+    if row.version != row.position:
+        return f"position {expected}: its stream version is {row.version}"
+    if row.case_id != case_id:
+        return f"position {expected}: belongs to case {row.case_id!r}, not {case_id!r}"
+    return None
+
+
+def _decode(row: Row, report: Report) -> Event | None:
+    if row.state is None:
+        report.findings.append(Finding("note", row.position, "withheld; its place is proved"))
+        return None
+    try:
+        event = topics.decode(row.topic, row.state, row.position)
+    except UnknownEvent as error:
+        report.findings.append(Finding("note", row.position, f"unchecked: {error}"))
+        return None
+    except LedgerError as error:
+        report.damage(row.position, str(error))
+        return None
+    opened = isinstance(event, CaseOpened)
+    if opened != (row.position == 1) or (opened and event.case_id != row.case_id):
+        report.damage(row.position, f"position {row.position}: {row.topic} does not belong here")
+    return event
+
+
+def _check_payloads(
+    position: int,
+    event: Event,
+    reader: CaseReader,
+    report: Report,
+    check: Callable[[str], None],
+    documents: set[str],
+) -> None:
+    try:
+        for ref in needed_payloads(event, reader.payload):
+            if ref.digest in documents:
+                continue
+            documents.add(ref.digest)
+            try:
+                check(ref.digest)
+            except LedgerError as error:
+                report.damage(position, f"position {position}: {error}")
+    except LedgerError as error:  # the tree document itself
+        report.damage(position, f"position {position}: {error}")
+
+
+def _check_seal(report: Report, sealed: Head | None, at_seal: bytes | None) -> None:
+    if sealed is None:
+        return
+    if at_seal is None:
+        end = report.head.position
+        report.damage(end + 1, f"the sealed head is at {sealed.position}, the record ends at {end}")
+    elif at_seal != sealed.chain:
+        report.damage(
+            sealed.position,
+            f"position {sealed.position}: the chain is {at_seal.hex()}, the sealed head says "
+            f"{sealed.chain.hex()}: the record up to here is not the one that was sealed",
+        )
+
+
+def _check_sqlite(book: Book, report: Report) -> None:
+    try:
+        for (line,) in book.connection.execute("PRAGMA integrity_check(10)"):
+            if line != "ok":
+                report.damage(None, f"SQLite: {line}")
+        stored = storage.stored_schema(book.connection)
+    except sqlite3.Error as error:
+        report.damage(None, f"SQLite: {error}")
+        return
+    if stored != storage.expected_schema():
+        report.damage(None, "tables, indexes or triggers are not those of format 1")
+
+
+def _check_orphans(book: Book, report: Report, documents: set[str], chunks: set[int]) -> None:
+    # With events of a newer release in the record, what they need is not known.
+    if any(f.kind == "note" for f in report.findings) or not report.ok:
+        return
+    for (name,) in book.connection.execute("SELECT digest FROM document ORDER BY digest"):
+        if f"sha256:{name.hex()}" not in documents:
+            report.damage(None, f"payload sha256:{name.hex()} is named by no event")
+    for (number,) in book.connection.execute("SELECT id FROM chunk ORDER BY id"):
+        if number not in chunks:
+            report.damage(None, f"chunk {number} belongs to no payload")
+
+
+def _check_anchor(book: Book, report: Report) -> None:
+    known = book.anchor()
+    if known is None:
+        report.warn(
+            "the head anchor is missing or unreadable: a missing tail could not be seen; "
+            "compare with a sealed head or a package"
+        )
+    elif problem := compare_with_anchor(book, known):
+        report.damage(problem.position, str(problem))
