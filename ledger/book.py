@@ -29,7 +29,7 @@ from ledger.errors import (
 )
 from ledger.events import CaseOpened, Event, HeadAccepted
 from ledger.payloads import PayloadStore
-from ledger.reader import Entry, Head, Row
+from ledger.reader import EMPTY, Entry, Head, Row
 from ledger.trees import needed_payloads
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Book:
                     temporary,
                     connection,
                     case_id="",
-                    head=Head(0, chain.ZERO),
+                    head=EMPTY,
                     lock=lock,
                     sources=sources,
                 )
@@ -250,6 +250,11 @@ class Book:
         """
         with storage.translated(self.path):
             return self._payloads.get(digest)
+
+    def numbered_chunks(self, digest: str) -> Iterator[tuple[int, bytes]]:
+        """Yield a payload's (chunk ID, chunk) in order, unchecked."""
+        with storage.translated(self.path):
+            yield from self._payloads.chunks(digest)
 
     def refresh(self) -> Head:
         """Look for events that another process appended since; return the new head."""
@@ -417,7 +422,8 @@ def compare_with_anchor(book: Book, known: Head | None) -> LedgerDamaged | None:
             f"on the record with `caseledger recover {book.path} --accept-head`",
             head.position + 1,
         )
-    value = next(book.rows(known.position, after=known.position - 1)).chain
+    row = next(book.rows(known.position, after=known.position - 1), None)
+    value = row.chain if row else chain.ZERO
     if value != known.chain:
         return LedgerDamaged(
             f"{book.path}: at position {known.position} the chain is {value.hex()}, its anchor "

@@ -30,6 +30,10 @@ class Head(NamedTuple):
         return f"{self.position}:{self.chain.hex()}"
 
 
+EMPTY = Head(0, chain.ZERO)
+"""The head of a ledger without events."""
+
+
 class Row(NamedTuple):
     """One event as stored; in a copy made for sharing, state and nonce may be withheld."""
 
@@ -85,3 +89,10 @@ class CaseReader(Protocol):
 
     def rows(self, upto: int | None = None, *, after: int = 0) -> Iterator[Row]:
         """Yield events as stored, unknown topics included; for verification and packages."""
+
+
+class RecordReader(CaseReader, Protocol):
+    """Read access to the whole record, for packages."""
+
+    def numbered_chunks(self, digest: str) -> Iterator[tuple[int, bytes]]:
+        """Yield a payload's (number, chunk) in order; equal chunks have equal numbers."""

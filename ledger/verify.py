@@ -14,7 +14,7 @@ from ledger import chain, storage, topics
 from ledger.book import Book, compare_with_anchor
 from ledger.errors import LedgerDamaged, LedgerError, StorageError, UnknownEvent
 from ledger.events import CaseOpened, Event
-from ledger.reader import CaseReader, Head, Row
+from ledger.reader import EMPTY, CaseReader, Head, Row
 from ledger.trees import needed_payloads
 
 
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
 class Report:
     """What was looked at and what was found. `ok` means no damage."""
 
-    head: Head = Head(0, chain.ZERO)
+    head: Head = EMPTY
     events: int = 0
     payloads: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -78,8 +78,12 @@ def verify_book(book: Book, sealed: Head | None = None) -> Report:
 def verify_record(reader: CaseReader, sealed: Head | None = None) -> Report:
     """Check the chain and the payloads of any reader, such as a package."""
     report = Report()
-    _check_record(reader, report, lambda digest: reader.payload(digest) and None, sealed)
+    _check_record(reader, report, lambda digest: _read(reader, digest), sealed)
     return report
+
+
+def _read(reader: CaseReader, digest: str) -> None:
+    reader.payload(digest)
 
 
 def _check_record(
@@ -148,8 +152,8 @@ def _decode(row: Row, report: Report) -> Event | None:
     except LedgerError as error:
         report.damage(row.position, str(error))
         return None
-    opened = isinstance(event, CaseOpened)
-    if opened != (row.position == 1) or (opened and event.case_id != row.case_id):
+    claimed = event.case_id if isinstance(event, CaseOpened) else None
+    if claimed != (row.case_id if row.position == 1 else None):
         report.damage(row.position, f"position {row.position}: {row.topic} does not belong here")
     return event
 

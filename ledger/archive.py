@@ -1,0 +1,155 @@
+"""A zip file that is not trusted: members, sizes and digests are those of its manifest, or nothing.
+
+Form: docs/format.md, "The package".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ledger import canonical
+from ledger.errors import CanonicalError, CaseNotFound, PackageRefused
+from ledger.storage import translated
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+FIXED = ("README.txt", "events.jsonl", "documents.jsonl", "chunks.jsonl")
+FOLDERS = ("intake/", "prompts/", "derived/")
+
+MAX_MEMBERS = 200_000
+MAX_BYTES = 8 * 2**30
+"""Decompressed bytes of all members together."""
+MAX_MANIFEST = 64 * 2**20
+MAX_LINE = 64 * 2**20
+BLOCK = 2**20
+
+
+class Archive:
+    """A zip file that is not trusted: every member is the manifest's, whole and no larger."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if not path.exists():
+            raise CaseNotFound(f"{path}: there is no such package")
+        try:
+            with translated(path):
+                self._zip = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError):
+            raise PackageRefused(f"{path}: is not a zip file, or it is cut off") from None
+        try:
+            self._infos = self._check_directory()
+            raw = b"".join(self._read(MANIFEST, self._infos[MANIFEST].file_size))
+            self.identity = canonical.digest(raw)
+            self.manifest = self._check_manifest(raw)
+            self._members = {m["name"]: m for m in self.manifest["members"]}
+        except BaseException:
+            self._zip.close()
+            raise
+
+    def close(self) -> None:
+        self._zip.close()
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield a member's bytes; the last block only if size and digest are the manifest's."""
+        member = self._members.get(name)
+        if member is None:
+            raise PackageRefused(f"{self._path}: has no member {name!r}")
+        sha256 = hashlib.sha256()
+        for block in self._read(name, member["size"]):
+            sha256.update(block)
+            yield block
+        if sha256.hexdigest() != member["sha256"]:
+            raise PackageRefused(
+                f"{self._path}: {name!r} has sha256 {sha256.hexdigest()}, "
+                f"the manifest says {member['sha256']}"
+            )
+
+    def lines(self, name: str) -> Iterator[bytes]:
+        """Yield a member's lines, without their line feeds."""
+        rest = b""
+        for block in self.blocks(name):
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
+            if len(rest) > MAX_LINE:
+                raise self._refuse(f"{name!r} has a line of more than {MAX_LINE} bytes")
+        if rest:
+            raise self._refuse(f"{name!r} does not end with a line feed")
+
+    def _refuse(self, what: str) -> PackageRefused:
+        return PackageRefused(f"{self._path}: {what}; the package was refused")
+
+    def _check_directory(self) -> dict[str, zipfile.ZipInfo]:
+        infos = self._zip.infolist()
+        if len(infos) > MAX_MEMBERS:
+            raise self._refuse(f"has {len(infos)} members, more than {MAX_MEMBERS}")
+        if sum(info.file_size for info in infos) > MAX_BYTES:
+            raise self._refuse(f"would unpack to more than {MAX_BYTES} bytes")
+        if not infos or infos[0].filename != MANIFEST or infos[0].file_size > MAX_MANIFEST:
+            raise self._refuse(f"does not begin with a {MANIFEST}")
+        if infos[0].header_offset != 0 or self._zip.comment:
+            raise self._refuse("has bytes outside its members")
+        by_name: dict[str, zipfile.ZipInfo] = {}
+        for info in infos:
+            if problem := _member_problem(info, by_name):
+                raise self._refuse(f"member {info.orig_filename!r} {problem}")
+            by_name[info.filename] = info
+        return by_name
+
+    def _check_manifest(self, raw: bytes) -> dict[str, Any]:
+        try:
+            manifest = canonical.from_bytes(raw)
+            if manifest["format"] != FORMAT:
+                raise self._refuse(f"has format {manifest['format']!r}, this release reads 1")
+            head = manifest["head"]
+            if type(head["position"]) is not int or len(bytes.fromhex(head["chain"])) != 32:
+                raise TypeError
+            if type(manifest["case_id"]) is not str:
+                raise TypeError
+            listed = [(m["name"], m["size"]) for m in manifest["members"]]
+            if not all(type(m["sha256"]) is str for m in manifest["members"]):
+                raise TypeError
+        except (CanonicalError, KeyError, TypeError, ValueError):
+            raise self._refuse("has a malformed manifest") from None
+        present = [(i.filename, i.file_size) for n, i in self._infos.items() if n != MANIFEST]
+        if listed != present:
+            odd = sorted({str(n) for n, _ in set(listed) ^ set(present)}) or ["their order"]
+            raise self._refuse(f"members are not those of its manifest: {odd[0]!r}")
+        if [name for name, _ in listed[: len(FIXED)]] != list(FIXED):
+            raise self._refuse(f"does not hold {', '.join(FIXED)} in this order")
+        return manifest  # type: ignore[no-any-return]
+
+    def _read(self, name: str, size: int) -> Iterator[bytes]:
+        left = size
+        try:
+            with self._zip.open(self._infos[name]) as member:
+                while block := member.read(min(BLOCK, left + 1)):
+                    left -= len(block)
+                    if left < 0:
+                        raise self._refuse(f"{name!r} is larger than it says")
+                    yield block
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+            raise self._refuse(f"{name!r} cannot be read ({error})") from None
+        if left:
+            raise self._refuse(f"{name!r} is shorter than it says")
+
+
+def _member_problem(info: zipfile.ZipInfo, before: Mapping[str, Any]) -> str | None:
+    name = info.filename
+    if name in before:
+        return "occurs twice"
+    if info.orig_filename != name or "\\" in name or ":" in name or name.startswith("/"):
+        return "has a name that leads outside"
+    if any(part in ("", ".", "..") for part in name.split("/")):
+        return "has a name that leads outside"
+    if name not in (MANIFEST, *FIXED) and not name.startswith(FOLDERS):
+        return "does not belong in a package"
+    if info.flag_bits & 0x1:
+        return "is encrypted"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "is packed in a way that packages do not use"
+    return None
