@@ -256,6 +256,12 @@ class Book:
         with storage.translated(self.path):
             yield from self._payloads.chunks(digest)
 
+    def stored_payloads(self) -> Iterator[tuple[str, int]]:
+        """Yield digest and size of every payload in the store."""
+        with storage.translated(self.path):
+            for name, size in self._connection.execute("SELECT digest, size FROM document"):
+                yield f"sha256:{name.hex()}", size
+
     def refresh(self) -> Head:
         """Look for events that another process appended since; return the new head."""
         self._case_id, self._head = _tip(self.path, self._connection)

@@ -108,7 +108,7 @@ class Package:
             yield digest, entry["size"], (chunk for _, chunk in self.numbered_chunks(digest))
 
     def numbered_chunks(self, digest: str) -> Iterator[tuple[int, bytes]]:
-        """Yield a payload's (number, chunk) in order, unchecked; a member is cut afresh, number 0."""
+        """Yield a payload's (number, chunk) in order, unchecked; a member is cut afresh, as 0."""
         entry = self._documents.get(digest)
         if entry is None or "withheld" in entry:
             state = "missing" if entry is None else "withheld in this copy"
@@ -122,6 +122,10 @@ class Package:
             if number > len(self._chunks):
                 raise PayloadDamaged(f"payload {digest}: chunk {number} is missing")
             yield number, self._chunks[number - 1]
+
+    def stored_payloads(self) -> Iterator[tuple[str, int]]:
+        """Yield digest and size of every payload."""
+        return ((digest, entry["size"]) for digest, entry in self._documents.items())
 
     def _read_rows(self) -> Iterator[Row]:
         for number, line in enumerate(self._lines("events.jsonl"), start=1):

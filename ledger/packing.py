@@ -143,15 +143,22 @@ class _Plan:
             self._homes.setdefault(digest, name)
 
     def _write_record(self) -> None:
+        complete = True
         for row in self._book.rows():
             self._fixed["events.jsonl"].line(event_line(row))
             event = _known_event(row)
             if event is None:
+                complete = False
                 continue
             for ref in needed_payloads(event, self._book.payload):
                 if ref.digest not in self._seen:
                     self._seen.add(ref.digest)
                     self._write_document(ref.digest, ref.size)
+
+        if not complete:  # what events of a newer release need is not known: keep everything
+            for digest, size in sorted(self._book.stored_payloads()):
+                if digest not in self._seen:
+                    self._write_document(digest, size)
 
     def _write_document(self, digest: str, size: int) -> None:
         entry: dict[str, Any] = {"digest": digest, "size": size}

@@ -96,3 +96,6 @@ class RecordReader(CaseReader, Protocol):
 
     def numbered_chunks(self, digest: str) -> Iterator[tuple[int, bytes]]:
         """Yield a payload's (number, chunk) in order; equal chunks have equal numbers."""
+
+    def stored_payloads(self) -> Iterator[tuple[str, int]]:
+        """Yield digest and size of every payload that is stored."""

@@ -33,8 +33,8 @@ SNAPSHOT = datetime(2025, 3, 19, 10, 0, tzinfo=UTC)
 FIRST_RUN = date(2025, 1, 6)
 FIRST_LOGGED_RUN = date(2025, 3, 10)
 FIRST_RETURN_NO = 118
-NEW_TERMINALS_FROM = datetime(2025, 3, 5, tzinfo=UTC)
-NEW_TERMINAL_POINTS = ("CP-012", "CP-031")
+NEW_TERMINALS_FROM = datetime(2025, 3, 3, tzinfo=UTC)
+NEW_TERMINALS = {"CP-012": 2, "CP-031": 1}
 
 CATEGORIES = {
     "kitchen": ("Kettle", "Toaster", "Pan", "Knife set", "Scale", "Grater"),
@@ -179,10 +179,10 @@ def add_returns(
     reported: int,
     points: list[str],
 ) -> None:
-    weights = [3 if code in NEW_TERMINAL_POINTS else 2 for code in points]
+    weights = [10 if code in NEW_TERMINALS else 3 for code in points]
     drafts = []
     for order_id, placed, delivered, lines in orders:
-        if order_id != reported and rng.random() >= 0.62:
+        if order_id != reported and rng.random() >= 0.74:
             continue
         registered, accepted = plan_return(rng, placed, delivered)
         point = rng.choices(points, weights)[0]
@@ -193,10 +193,10 @@ def add_returns(
             accepted = datetime(2025, 3, 12, 17, 48, 3, tzinfo=UTC)
             transit = datetime(2025, 3, 13, 4, 20, 37, tzinfo=UTC)
             goods_in = datetime(2025, 3, 17, 9, 35, 12, tzinfo=UTC)
-            point = NEW_TERMINAL_POINTS[1]
+            point = "CP-031"
         if not datetime(2025, 1, 2, tzinfo=UTC) <= registered < SNAPSHOT:
             continue
-        unscanned = order_id != reported and rng.random() < 0.03
+        unscanned = order_id != reported and rng.random() < 0.05
         drafts.append((registered, accepted, transit, goods_in, point, unscanned, order_id, lines))
     drafts.sort(key=lambda draft: draft[0])
     events, line_id = [], 0
@@ -218,8 +218,11 @@ def add_returns(
             )
         events.append((registered, return_id, "LABEL_CREATED", None, None, extended(registered)))
         if not unscanned:
-            new = point in NEW_TERMINAL_POINTS and accepted >= NEW_TERMINALS_FROM
-            terminal = f"{'HT3' if new else 'HT2'}-{point[3:]}-{rng.randint(1, 2)}"
+            unit = rng.randint(1, 2)
+            if order_id == reported:
+                unit = NEW_TERMINALS[point]
+            new = NEW_TERMINALS.get(point) == unit and accepted >= NEW_TERMINALS_FROM
+            terminal = f"{'HT3' if new else 'HT2'}-{point[3:]}-{unit}"
             text = basic(accepted) if new else extended(accepted)
             events.append((accepted, return_id, "ACCEPTED", point, terminal, text))
         events.append((transit, return_id, "IN_TRANSIT", None, f"HUB-{rng.randint(1, 6)}",
@@ -252,6 +255,10 @@ def simulate(path: Path, log_path: Path, reported_no: str) -> None:
         arrived = conn.execute(
             "SELECT return_no, received_on, substr(registered_at, 1, 10) FROM returns"
         ).fetchall()
+        relabelled = dict(conn.execute(
+            "SELECT return_no, scanned_at FROM scan_events JOIN returns USING (return_id) "
+            "WHERE event_code = 'RELABELLED'"
+        ))
     base = ("--db", str(path), "--log-file")
     day = FIRST_RUN
     while day < SNAPSHOT.date():
@@ -261,13 +268,14 @@ def simulate(path: Path, log_path: Path, reported_no: str) -> None:
         if logged:
             known = [row for row in arrived if row[2] < text]
             recent = [row[0] for row in known if row[2] >= (day - timedelta(14)).isoformat()]
-            moments = sorted(day_time(rng, day, 7, 19) for _ in range(rng.randint(16, 30)))
+            moments = sorted(day_time(rng, day, 7, 19) for _ in range(rng.randint(20, 36)))
             for moment in moments:
                 if moment > clock.now:
                     clock.now = moment
                 number = rng.choice(recent)
                 number = number if rng.random() > 0.03 else number.replace("2025", "2024")
-                call(*base, target, "show", number)
+                if relabelled.get(number, "") <= extended(moment):
+                    call(*base, target, "show", number)
                 settled = [row[0] for row in known if row[1] and row[1] < text]
                 if rng.random() < 0.25:
                     clock.now += timedelta(seconds=rng.randint(15, 80))

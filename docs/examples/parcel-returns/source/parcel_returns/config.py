@@ -32,7 +32,7 @@ class Settings:
 
     window_days: int = 30
     late_deduction_percent: int = 20
-    review_limit_cents: int = 40_000
+    review_limit_cents: int = 30_000
     lock_warning_ms: int = 250
     log_level: str = "INFO"
     log_file: str | None = None
