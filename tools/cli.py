@@ -1,0 +1,83 @@
+"""The command line: `caseledger`. Each command opens, calls one function and prints.
+
+Nothing heavy is imported here: a command loads what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from tools.commands import machine, packages, record
+from tools.exits import AnswerIsNo, ExitCode, exit_code
+
+app = typer.Typer(
+    name="caseledger",
+    help=(
+        "Analyse a bug with a language model, and keep a ledger of it that can be trusted.\n\n"
+        "A CASE is a path, the name of a case in the cases folder ($CASELEDGER_HOME, else "
+        "./.caseledger), a unique beginning of that name, or `last`. Commands that only read "
+        "take a package (.zip) as well."
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for group in (record, packages, machine):
+    group.register(app)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        from tools.output import say
+        from tools.version import program
+
+        say(program())
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line and end the process with a documented exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; return its exit code. A user's mistake is one line on stderr."""
+    try:
+        return int(app(arguments, standalone_mode=False, prog_name="caseledger") or 0)
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
+    except KeyboardInterrupt:
+        _complain(
+            "interrupted", "interrupted; what was recorded stays, run again to go on", arguments
+        )
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.DONE
+    except AnswerIsNo:
+        return ExitCode.NO
+    except TyperException as error:
+        _complain("usage", f"{error.format_message()} (see --help)", arguments)
+        return ExitCode.USAGE
+    except Exception as error:
+        code = exit_code(error)
+        if code is None:
+            raise  # a defect of ours: the traceback is what we need to see
+        _complain(type(error).__name__, str(error), arguments)
+        return code
+
+
+def _complain(kind: str, message: str, arguments: list[str]) -> None:
+    from tools.output import one_line, print_json
+
+    if "--json" in arguments:
+        print_json({"error": {"kind": kind, "message": one_line(message, 4000)}})
+    sys.stderr.write(f"caseledger: {one_line(message, 4000)}\n")

@@ -1,0 +1,1 @@
+"""Command groups: one small module each, with a `register(app)`."""

@@ -1,0 +1,57 @@
+"""The machine and the configuration: doctor, config."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tools.commands.options import Json
+from tools.exits import AnswerIsNo
+
+if TYPE_CHECKING:
+    from tools.diagnosis import Check
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this group."""
+    for command in (config, doctor):
+        app.command()(command)
+
+
+def config(json: Json = False) -> None:
+    """Print the effective configuration and where each value came from."""
+    from tools.configuration import effective, flat_values
+    from tools.output import print_json, table
+
+    found = effective()
+    values = flat_values(found.settings)
+    if json:
+        print_json({n: {"value": v, "origin": found.origins[n]} for n, v in values.items()})
+    else:
+        table(
+            ["setting", "value", "from"],
+            [(n, _text(v), found.origins[n]) for n, v in values.items()],
+        )
+
+
+def doctor(json: Json = False) -> None:
+    """Say what is missing on this machine. Exit 1 if something needed is."""
+    from tools.diagnosis import examine
+    from tools.output import print_json, table
+
+    checks = examine()
+    if json:
+        print_json({"ok": _all_well(checks), "checks": [check._asdict() for check in checks]})
+    else:
+        table(["check", "state", "detail"], checks)
+    if not _all_well(checks):
+        raise AnswerIsNo
+
+
+def _all_well(checks: list[Check]) -> bool:
+    return all(check.state != "missing" for check in checks)
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,322 @@
+"""Reading the record as it is: log, show, verify, seal, recover."""
+
+from __future__ import annotations
+
+import time
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tools.commands.options import Case, Json, Record
+from tools.exits import AnswerIsNo, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ledger.book import Book
+    from ledger.package import Package
+    from ledger.reader import Entry, Head
+    from ledger.verify import Report
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this group."""
+    for command in (log, show, verify, seal, recover):
+        app.command()(command)
+
+
+def log(
+    case: Record,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Only topics like this: `request`, `request.sent`, `cache.*`."),
+    ] = None,
+    after: Annotated[int, typer.Option("--after", help="Begin after this position.")] = 0,
+    limit: Annotated[int | None, typer.Option("-n", "--limit", help="At most so many.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Stay and print events as they come.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Print the timeline: what happened, in order."""
+    from projections.timeline import line
+    from tools.output import one_line, print_json, say
+    from tools.selecting import open_record
+
+    with open_record(case) as record:
+        entries = _limited(_matching(_entries(record, after, follow), kind or []), limit)
+        if json and not follow:
+            head = {"position": record.head.position, "chain": record.head.chain.hex()}
+            events = [_as_json(entry) for entry in entries]
+            print_json({"case_id": record.case_id, "head": head, "events": events})
+            return
+        for entry in entries:
+            if json:
+                print_json(_as_json(entry))
+            else:
+                topic = entry.event.TOPIC.partition("/")[0]
+                moment = entry.event.at.replace("T", " ")[:23]
+                say(
+                    f"{entry.position:>5}  {moment}  {topic:<24} {one_line(line(entry.event), 160)}"
+                )
+
+
+def show(
+    case: Record,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="POSITION|ID",
+            help="A position, an ID such as S1, O2, H1, C4, R5, A7, E12, or a payload's sha256:….",
+        ),
+    ],
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Write the payload's bytes, nothing else.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show one event, context, request, action, evidence or payload in full."""
+    from tools.output import print_json
+    from tools.output import raw as write_raw
+    from tools.selecting import open_record
+
+    with open_record(case) as record:
+        shown, payload = _look_up(record, what)
+        if raw:
+            if payload is None:
+                raise UserError(f"{what}: has no payload; leave --raw out to see the event")
+            write_raw(payload)
+        elif json:
+            print_json(shown | ({"content": _readable(payload)} if payload is not None else {}))
+        else:
+            _print_thing(shown, payload)
+
+
+def verify(
+    case: Record,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="POSITION:CHAIN", help="A head kept elsewhere (`seal`)."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check the record: chain, payloads, anchor, a sealed head. Exit 1 if it was altered."""
+    from tools.output import print_json
+
+    report = _verified(case, _parse_head(head) if head else None)
+    if json:
+        print_json(_report_json(report))
+    else:
+        _print_report(report)
+    if not report.ok:
+        raise AnswerIsNo
+
+
+def seal(case: Record, json: Json = False) -> None:
+    """Print the head to keep elsewhere; `verify --head` proves later that nothing was altered."""
+    from tools.output import print_json, say
+    from tools.selecting import open_record
+
+    with open_record(case) as record:
+        if json:
+            head = record.head
+            print_json(
+                {
+                    "case_id": record.case_id,
+                    "head": {"position": head.position, "chain": head.chain.hex()},
+                }
+            )
+        else:
+            say(str(record.head))
+
+
+def recover(
+    case: Case,
+    accept_head: Annotated[
+        bool, typer.Option("--accept-head", help="Go on from a head that differs from its anchor.")
+    ] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "",
+    json: Json = False,
+) -> None:
+    """Accept a damaged head, on the record: what came after it is lost and stays lost."""
+    from ledger.book import Book
+    from tools.output import print_json, say
+    from tools.selecting import find_case
+
+    path = find_case(case)
+    if not accept_head:
+        with Book.open_for_writing(path) as book:
+            state = f"{path}: nothing to recover, the head is {book.head}"
+        print_json({"accepted": None}) if json else say(state)
+        return
+    accepted = Book.recover(path, reason=reason)
+    if json:
+        print_json({"accepted": accepted.model_dump(mode="json") if accepted else None})
+    elif accepted is None:
+        say(f"{path}: nothing to accept, the ledger agrees with its anchor")
+    else:
+        say(
+            f"{path}: accepted position {accepted.position}; "
+            f"the anchor knew {accepted.anchor_position}. Recorded as head.accepted."
+        )
+
+
+# What they share --------------------------------------------------------------------------------
+
+
+def _entries(record: Book | Package, after: int, follow: bool) -> Iterator[Entry]:
+    from ledger.book import Book
+
+    yield from record.events(after=after)
+    position = max(after, record.head.position)
+    while follow and isinstance(record, Book):
+        time.sleep(0.3)
+        record.refresh()
+        yield from record.events(after=position)
+        position = max(position, record.head.position)
+
+
+def _matching(entries: Iterator[Entry], kinds: list[str]) -> Iterator[Entry]:
+    for entry in entries:
+        topic = entry.event.TOPIC.partition("/")[0]
+        noun = topic.partition(".")[0]
+        if not kinds or any(kind == noun or fnmatchcase(topic, kind) for kind in kinds):
+            yield entry
+
+
+def _limited(entries: Iterator[Entry], limit: int | None) -> Iterator[Entry]:
+    from itertools import islice
+
+    return entries if limit is None else islice(entries, limit)
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    event = entry.event
+    return {
+        "position": entry.position,
+        "topic": event.TOPIC,
+        **event.model_dump(mode="json", exclude_defaults=True),
+    }
+
+
+def _look_up(record: Book | Package, what: str) -> tuple[dict[str, Any], bytes | None]:
+    """Return what a position, ID or digest names, as JSON, and its payload if it has one."""
+    from projections.naming import find
+
+    if what.startswith("sha256:"):
+        return {"digest": what}, record.payload(what)
+    if what.isdecimal():
+        entry = next(record.events(int(what), after=int(what) - 1), None)
+        if entry is None:
+            raise UserError(f"{what}: the ledger ends at position {record.head.position}")
+        return _as_json(entry), None
+    thing = find(record.events(), what)
+    if thing is None:
+        raise UserError(f"{what}: no such ID in this case; `log` lists what there is")
+    shown = {"id": thing.id, **_as_json_at(thing.position, thing.event)}
+    if thing.value is not None:
+        shown = {"id": thing.id, "position": thing.position, **thing.value}
+    return shown, record.payload(thing.payload.digest) if thing.payload else None
+
+
+def _as_json_at(position: int, event: Any) -> dict[str, Any]:
+    return {
+        "position": position,
+        "topic": event.TOPIC,
+        **event.model_dump(mode="json", exclude_defaults=True),
+    }
+
+
+def _readable(payload: bytes) -> Any:
+    """Return a payload as the JSON value it is, else as text, else as base64."""
+    import base64
+
+    from ledger.canonical import from_bytes
+    from ledger.errors import CanonicalError
+
+    try:
+        return from_bytes(payload)
+    except CanonicalError:
+        pass
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(payload).decode()}
+
+
+def _print_thing(shown: dict[str, Any], payload: bytes | None) -> None:
+    from tools.output import say
+
+    for line in _indented(shown):
+        say(line)
+    if payload is None:
+        return
+    say("")
+    content = _readable(payload)
+    for line in content.splitlines() if isinstance(content, str) else _indented(content):
+        say(line)
+
+
+def _indented(value: Any) -> list[str]:
+    import json as standard  # for people only: indentation; nothing here is hashed or sent
+
+    text = standard.dumps(value, ensure_ascii=False, indent=2)  # noqa: TID251
+    return text.split("\n")
+
+
+def _parse_head(text: str) -> Head:
+    from ledger.reader import Head
+
+    position, _, value = text.partition(":")
+    try:
+        head = Head(int(position), bytes.fromhex(value))
+    except ValueError:
+        head = Head(0, b"")
+    if head.position < 1 or len(head.chain) != 32:
+        raise UserError(f"--head {text}: expected POSITION:CHAIN as `seal` prints it")
+    return head
+
+
+def _verified(case: str, sealed: Head | None) -> Report:
+    from ledger.book import Book
+    from ledger.errors import LedgerDamaged, NotALedger, PackageRefused
+    from ledger.package import Package, verify_package
+    from ledger.verify import Report, verify_book
+    from tools.selecting import find_case, is_zip
+
+    path = find_case(case)
+    try:
+        if is_zip(path):
+            with Package(path) as package:
+                return verify_package(package, sealed)
+        with Book.open(path) as book:
+            return verify_book(book, sealed)
+    except (LedgerDamaged, NotALedger, PackageRefused) as error:
+        report = Report()
+        report.damage(getattr(error, "position", None), str(error))
+        return report
+
+
+def _report_json(report: Report) -> dict[str, Any]:
+    return {
+        "ok": report.ok,
+        "first_bad_position": report.first_bad_position,
+        "head": {"position": report.head.position, "chain": report.head.chain.hex()},
+        "events": report.events,
+        "payloads": report.payloads,
+        "findings": [finding._asdict() for finding in report.findings],
+    }
+
+
+def _print_report(report: Report) -> None:
+    from tools.output import say
+
+    for finding in report.findings:
+        say(f"{finding.kind}: {finding.message}")
+    counts = f"{report.events} events, {report.payloads} payloads, head {report.head}"
+    if report.ok:
+        say(f"ok: {counts}")
+    else:
+        where = report.first_bad_position
+        say(f"damaged{f' at position {where}' if where else ''}: {counts}")

@@ -1,0 +1,130 @@
+"""The effective configuration, with where each value came from.
+
+Later sources win: defaults, the user's file, the project's file, the environment, the command line.
+Files are TOML with the sections of phases/settings.py; variables are `CASELEDGER_` and the dotted
+name in capitals with `__` for the dot, such as `CASELEDGER_BUDGET__REQUESTS=10`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tools.exits import UserError
+
+if TYPE_CHECKING:
+    from phases.settings import Settings
+
+PROJECT_FILE = Path("caseledger.toml")
+PREFIX = "CASELEDGER_"
+_NOT_SETTINGS = {"CASELEDGER_HOME", "CASELEDGER_CASES", "CASELEDGER_EXAMPLES"}
+
+
+class Effective(NamedTuple):
+    """Settings and, by dotted name, where each value came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+def user_file() -> Path:
+    """Return the user's configuration file (XDG base directories)."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "caseledger" / "config.toml"
+
+
+def effective(overrides: Mapping[str, Any] | None = None) -> Effective:
+    """Return the effective configuration.
+
+    Args:
+        overrides: values from the command line by dotted name.
+
+    Raises:
+        UserError: a file cannot be read, a name is not known, or a value does not fit.
+    """
+    from pydantic import ValidationError
+
+    from phases.settings import Settings
+
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for origin, source in _sources(overrides or {}):
+        for name, value in source.items():
+            values[name] = value
+            origins[name] = origin
+    try:
+        settings = Settings.model_validate(_nested(values))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        origin = next((o for n, o in origins.items() if name.startswith(n)), "configuration")
+        raise UserError(
+            f"{origin}: {name}: {first['msg']}; `caseledger config` lists names"
+        ) from None
+    return Effective(settings, {name: origins.get(name, "default") for name in _flat(settings)})
+
+
+def flat_values(settings: Settings) -> dict[str, Any]:
+    """Return every setting by dotted name."""
+    return _flat(settings)
+
+
+def _sources(overrides: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (str(user_file()), _read(user_file())),
+        (str(PROJECT_FILE), _read(PROJECT_FILE)),
+        ("environment", _environment()),
+        ("command line", dict(overrides)),
+    ]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return _dotted(tomllib.load(file))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: is not valid TOML: {error}") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _environment() -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for variable, text in sorted(os.environ.items()):
+        if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
+            name = variable.removeprefix(PREFIX).lower().replace("__", ".")
+            values[name] = text.split(",") if name == "providers" else text
+    return values
+
+
+def _dotted(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, item in value.items():
+        name = f"{prefix}{key}"
+        if isinstance(item, dict) and name != "protocols":
+            flat |= _dotted(item, f"{name}.")
+        else:
+            flat[name] = item
+    return flat
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for name, value in flat.items():
+        *path, last = name.split(".")
+        inner = nested
+        for part in path:
+            inner = inner.setdefault(part, {})
+            if not isinstance(inner, dict):
+                raise UserError(f"{name}: {part} is a value, not a section")
+        inner[last] = value
+    return nested
+
+
+def _flat(settings: Settings) -> dict[str, Any]:
+    return _dotted(settings.model_dump(mode="json"))

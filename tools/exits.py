@@ -1,0 +1,40 @@
+"""Exit codes, and which error ends with which. The table is in docs/cli.md; scripts rely on it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the caller's `$?` means."""
+
+    DONE = 0
+    NO = 1  # the answer is no: verification failed, a difference
+    USAGE = 2  # usage or bad input
+    ATTENTION = 3  # the case needs attention
+    PROVIDER = 4
+    STORAGE = 5  # conflict, damaged, full, read-only, newer format
+    INTERRUPTED = 130
+
+
+class UserError(Exception):
+    """A mistake in what was asked for: one line with what, where and what to do. Exit 2."""
+
+
+class AnswerIsNo(Exception):
+    """The question was answered, and the answer is no; the command has printed why. Exit 1."""
+
+
+def exit_code(error: BaseException) -> ExitCode | None:
+    """Return the exit code of an error of ours; None for one that is a defect of the program."""
+    from ledger import errors
+
+    if isinstance(error, AnswerIsNo):
+        return ExitCode.NO
+    if isinstance(error, UserError | errors.CaseNotFound | errors.CaseExists):
+        return ExitCode.USAGE
+    if isinstance(error, errors.PackageRefused | errors.CanonicalError):
+        return ExitCode.USAGE
+    if isinstance(error, errors.LedgerError):
+        return ExitCode.STORAGE
+    return None

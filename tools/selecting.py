@@ -1,0 +1,79 @@
+"""From what a user types to an open case: a path, a name or its beginning, or `last`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.exits import UserError
+
+if TYPE_CHECKING:
+    from ledger.book import Book
+    from ledger.package import Package
+
+SUFFIX = ".case"
+FOLDER = ".caseledger"
+
+
+def cases_folder() -> Path:
+    """Return where cases without a path live: `$CASELEDGER_HOME`, else `.caseledger` here."""
+    return Path(os.environ.get("CASELEDGER_HOME") or FOLDER)
+
+
+def find_case(selector: str) -> Path:
+    """Return the path of the case or package a user means.
+
+    Raises:
+        UserError: nothing, or more than one, matches.
+    """
+    path = Path(selector)
+    if path.exists() or os.sep in selector or path.suffix in (SUFFIX, ".zip"):
+        return path
+    cases = sorted(cases_folder().glob(f"*{SUFFIX}"))
+    if selector == "last":
+        if not cases:
+            raise UserError(f"there is no case in {cases_folder()} yet; make one with `new`")
+        return max(cases, key=lambda case: (case.stat().st_mtime_ns, case.name))
+    matches = [case for case in cases if case.stem == selector]
+    matches = matches or [case for case in cases if case.stem.startswith(selector)]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        raise UserError(f"{selector}: no such file, and no case in {cases_folder()} begins with it")
+    names = ", ".join(case.stem for case in matches[:4])
+    raise UserError(f"{selector}: {len(matches)} cases begin with it ({names}, …); give more of it")
+
+
+def open_case(selector: str) -> Book:
+    """Open a case file for reading."""
+    from ledger.book import Book
+
+    return Book.open(find_case(selector))
+
+
+def open_record(selector: str) -> Book | Package:
+    """Open a case file or, without importing it, a package for reading."""
+    from ledger.book import Book
+    from ledger.package import Package
+
+    path = find_case(selector)
+    return Package(path) if is_zip(path) else Book.open(path)
+
+
+def is_zip(path: Path) -> bool:
+    """Tell a package from a case file by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == b"PK"
+    except OSError:
+        return False
+
+
+def prepared_cases_folder() -> Path:
+    """Return the cases folder, made if it is not there, with a .gitignore that keeps cases out."""
+    folder = cases_folder()
+    if not folder.exists():
+        folder.mkdir(parents=True, mode=0o700)
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    return folder
