@@ -52,7 +52,11 @@ class AnchorLock:
             os.pwrite(self._handle, line, 0)
             os.ftruncate(self._handle, len(line))
         except OSError as error:
-            raise translate_os(error, self._path) from error
+            kind = type(translate_os(error, self._path))
+            raise kind(
+                f"{self._case}: its anchor could not be written ({error.strerror}); the append "
+                "itself was written: mend the cause, then open the case again"
+            ) from error
 
     def move_to(self, case: Path) -> None:
         """Give the anchor, still locked, to a case file that was renamed."""
@@ -88,10 +92,13 @@ class AnchorLock:
             raise translate_os(error, self._path) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             os.close(handle)
             raise LedgerLocked(
                 f"{self._case}: another process is writing to it; "
                 "wait for it or stop it, then run again"
             ) from None
+        except OSError as error:  # a file system without locks
+            os.close(handle)
+            raise translate_os(error, self._path) from error
         return handle

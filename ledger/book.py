@@ -33,12 +33,15 @@ from ledger.reader import EMPTY, Entry, Head, Row
 from ledger.trees import needed_payloads
 
 if TYPE_CHECKING:
-    from ledger.recorder import CaseApplication
+    from ledger.recorder import CaseApplication, Stamped
 
 PAGE = 512
 """Rows fetched at once: a reader holds no transaction open between pages."""
 
 SUFFIX = ".case"
+
+_COLUMNS = "position, version, case_id, topic, state, nonce, chain"
+_TYPES = (int, int, str, str, bytes, bytes, bytes)
 
 
 class Book:
@@ -66,6 +69,7 @@ class Book:
         self._payloads = PayloadStore(connection)
         self._application: CaseApplication | None = None
         self._journal_ready = False
+        self._closed = False
 
     # Opening ---------------------------------------------------------------------------------
 
@@ -192,12 +196,18 @@ class Book:
 
     def close(self) -> None:
         """Close the case; a writer leaves one complete file and its anchor behind."""
-        storage.close_file(self._connection, write=self._journal_ready)
-        if self._lock:
-            self._lock.release()
-            self._lock = None
-        if self._copy:
-            self._copy.cleanup()
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            with storage.translated(self.path):
+                storage.close_file(self._connection, write=self._journal_ready)
+        finally:
+            if self._lock:
+                self._lock.release()
+                self._lock = None
+            if self._copy:
+                self._copy.cleanup()
 
     def __enter__(self) -> Self:
         return self
@@ -228,7 +238,7 @@ class Book:
         return self._payloads
 
     def events(self, upto: int | None = None, *, after: int = 0) -> Iterator[Entry]:
-        """Yield entries with `after` < position ≤ `upto` (default: the head when called)."""
+        """Yield entries with `after` < position ≤ `upto`, by default up to the head."""
         decode = topics.decode
         for page in self._pages("position, topic, state", after, upto):
             for position, topic, state in page:
@@ -236,11 +246,14 @@ class Book:
 
     def rows(self, upto: int | None = None, *, after: int = 0) -> Iterator[Row]:
         """Yield rows as stored, unknown topics included."""
-        for page in self._pages(
-            "position, version, case_id, topic, state, nonce, chain", after, upto
-        ):
-            for position, version, case_id, topic, state, nonce, value in page:
-                yield Row(position, version, case_id, topic, state, nonce, value)
+        for page in self._pages(_COLUMNS, after, upto):
+            for values in page:
+                if tuple(map(type, values)) != _TYPES:  # SQLite checks them when writing only
+                    raise LedgerDamaged(
+                        f"{self.path}: position {values[0]} holds a value of another type",
+                        values[0],
+                    )
+                yield Row(*values)
 
     def payload(self, digest: str) -> bytes:
         """Return a payload, checked against its digest.
@@ -259,8 +272,9 @@ class Book:
     def stored_payloads(self) -> Iterator[tuple[str, int]]:
         """Yield digest and size of every payload in the store."""
         with storage.translated(self.path):
-            for name, size in self._connection.execute("SELECT digest, size FROM document"):
-                yield f"sha256:{name.hex()}", size
+            # All at once: a query read half keeps a transaction open.
+            rows = self._connection.execute("SELECT digest, size FROM document").fetchall()
+        return ((f"sha256:{name.hex()}", size) for name, size in rows)
 
     def refresh(self) -> Head:
         """Look for events that another process appended since; return the new head."""
@@ -298,7 +312,7 @@ class Book:
                 or a payload is named by no event.
             StorageError: disk full, read-only, locked; nothing was written.
         """
-        from eventsourcing.persistence import IntegrityError, OperationalError, PersistenceError
+        from eventsourcing.persistence import PersistenceError
 
         from ledger.recorder import Commit, Stamped
 
@@ -309,11 +323,10 @@ class Book:
         commit = Commit(self._head, nonces, lambda: self._store(events, payloads))
         try:
             application.save(*stamped, commit=commit)
-        except (IntegrityError, OperationalError) as error:
-            if not self._already_there(stamped, nonces):
-                raise self._explain(error) from error
         except PersistenceError as error:
-            raise self._explain(error) from error
+            have = self._stored(first, len(events))
+            if have != _wanted(stamped, nonces):  # equal: only the answer was lost
+                raise self._explain(error, taken=bool(have)) from error
         self._case_id, self._head = _tip(self.path, self._connection)
         assert self._lock is not None
         self._lock.write(self._head)
@@ -348,6 +361,9 @@ class Book:
             raise UnsafeEvent("there is nothing to append")
         if self._head.position == 0:
             self._case_id = _opening_case_id(events[0])
+        later = events[1:] if self._head.position == 0 else events
+        if any(isinstance(event, CaseOpened) for event in later):
+            raise UnsafeEvent("case.opened begins a ledger; it cannot stand later in one")
         if not self._journal_ready:
             storage.enter_wal(self._connection)
             self._journal_ready = True
@@ -371,25 +387,20 @@ class Book:
         if unnamed:
             raise UnsafeEvent(f"payload {min(unnamed)} is named by no event")
 
-    def _already_there(self, stamped: Sequence, nonces: Sequence[bytes]) -> bool:  # type: ignore[type-arg]
-        """Tell whether exactly these events were committed and only the answer was lost."""
-        want = [
-            (item.originator_version, *topics.encode(item.event), nonce)
-            for item, nonce in zip(stamped, nonces, strict=True)
-        ]
+    def _stored(self, first: int, count: int) -> list[tuple[int, str, bytes, bytes]]:
+        """Return what stands in the places that an append wanted."""
+        query = (
+            "SELECT position, topic, state, nonce FROM event WHERE position >= ? "
+            "ORDER BY position LIMIT ?"
+        )
         with suppress(sqlite3.Error):
-            have = self._connection.execute(
-                "SELECT position, topic, state, nonce FROM event WHERE position >= ? "
-                "ORDER BY position LIMIT ?",
-                (want[0][0], len(want)),
-            ).fetchall()
-            return have == want
-        return False
+            return self._connection.execute(query, (first, count)).fetchall()
+        return []
 
-    def _explain(self, error: Exception) -> Exception:
+    def _explain(self, error: Exception, *, taken: bool) -> Exception:
         from eventsourcing.persistence import IntegrityError
 
-        if isinstance(error, IntegrityError):
+        if taken or isinstance(error, IntegrityError):
             return LedgerConflict(
                 f"{self.path}: another process appended after position {self._head.position}; "
                 "nothing was written, run again"
@@ -463,24 +474,33 @@ def _tip(path: Path, connection: sqlite3.Connection) -> tuple[str, Head]:
         ).fetchone()
     if row is None:
         raise NotALedger(f"{path}: holds no event; it is not a finished case ledger")
-    return row[0], Head(row[1], row[2])
+    case_id, position, value = row
+    if type(case_id) is not str or type(value) is not bytes:
+        raise LedgerDamaged(f"{path}: position {position} holds a value of another type", position)
+    return case_id, Head(position, value)
 
 
 def _refuse_unknown_topics(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse to write where a newer release has written, looking at each distinct topic once."""
-    query = "SELECT topic FROM event WHERE topic > ? ORDER BY topic LIMIT 1"
-    topic = ""
-    while True:
-        with storage.translated(path):
-            row = connection.execute(query, (topic,)).fetchone()
-        if row is None:
-            return
-        topic = row[0]
-        if not topics.is_known(topic):
-            raise UnknownEvent(
-                f"{path}: has events of the topic {topic!r}, written by a newer release; this one "
-                "can read, verify and export the case, not write to it"
-            )
+    with storage.translated(path):
+        (topic,) = connection.execute("SELECT min(topic) FROM event").fetchone()
+        while topic is not None:
+            if not topics.is_known(topic):
+                raise UnknownEvent(
+                    f"{path}: has events of the topic {topic[:80]!r}, written by a newer release; "
+                    "this one can read, verify and export the case, not write to it"
+                )
+            query = "SELECT min(topic) FROM event WHERE topic > ?"
+            (topic,) = connection.execute(query, (topic,)).fetchone()
+
+
+def _wanted(
+    stamped: Sequence[Stamped], nonces: Sequence[bytes]
+) -> list[tuple[int, str, bytes, bytes]]:
+    return [
+        (item.originator_version, *topics.encode(item.event), nonce)
+        for item, nonce in zip(stamped, nonces, strict=True)
+    ]
 
 
 def _opening_case_id(event: Event) -> str:

@@ -122,9 +122,10 @@ def _check(value: Any) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        double = next(key for key in keys if keys.count(key) > 1)
-        raise CanonicalError(f"the key {double!r} occurs twice in one object")
+        # A dictionary keeps the last of equal keys: not list.count, an object may have a million.
+        last = {key: n for n, (key, _) in enumerate(pairs)}
+        double = next(key for n, (key, _) in enumerate(pairs) if last[key] != n)
+        raise CanonicalError(f"the key {double[:40]!r} occurs twice in one object")
     return value
 
 

@@ -187,6 +187,7 @@ class RequestPrepared(Event):
     plain_characters: int
     estimated_tokens: int
     plain_estimated_tokens: int
+    estimator: str
     corrects: str = ""
 
 
@@ -561,6 +562,15 @@ class BudgetExtended(Event):
     evidence_characters: int = 0
 
 
+class ConclusionReached(Event):
+    """An investigation step held that the evidence decides; an early review follows."""
+
+    TOPIC = "conclusion.reached/1"
+
+    request: str
+    why: str
+
+
 class EarlyReviewHeld(Event):
     """The early-diagnosis review was answered."""
 
@@ -596,6 +606,17 @@ class ChangeRequested(Event):
     TOPIC = "change.requested/1"
 
     request: str
+    revision: int
+    result: JsonObject
+
+
+class PhaseAnswered(Event):
+    """Accepted answer of a phase that has no event of its own, IDs assigned."""
+
+    TOPIC = "phase.answered/1"
+
+    request: str
+    phase: str
     revision: int
     result: JsonObject
 
@@ -686,10 +707,12 @@ EVENTS: tuple[type[Event], ...] = (
     EvidenceRecorded,
     BudgetCharged,
     BudgetExtended,
+    ConclusionReached,
     EarlyReviewHeld,
     InvestigationEnded,
     DiagnosisConcluded,
     ChangeRequested,
+    PhaseAnswered,
     InformationNeeded,
     OutcomeLabelled,
     CaseForked,

@@ -13,6 +13,7 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ledger import canonical
 from ledger.errors import PayloadDamaged
@@ -24,7 +25,10 @@ ZLIB_LEVEL = 6
 CONTAINER = 2048  # an array or object of this many bytes is cut inside
 ITEM = 1024  # a member or element of this many bytes becomes chunks of its own
 RUN = 4096  # smaller ones are gathered up to this many bytes
-PIECE = 65536  # no chunk is longer
+PIECE = 65536  # no chunk is longer when it is cut
+
+MAX_CHUNK = 2**20
+"""Bytes of a chunk that a reader accepts, part of the format: what a hostile row can unpack to."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 _OPEN, _CLOSE, _COMMA = b"[{", b"]}", b","
@@ -53,7 +57,7 @@ def unpack_ids(data: bytes) -> list[int]:
     """Return the chunk IDs of `pack_ids`.
 
     Raises:
-        PayloadDamaged: if the last varint is cut off.
+        PayloadDamaged: if the last varint is cut off, or a number cannot be the ID of a row.
     """
     ids, previous, code, shift = [], 0, 0, 0
     for byte in data:
@@ -61,10 +65,14 @@ def unpack_ids(data: bytes) -> list[int]:
         shift += 7
         if not byte & 0x80:
             previous += code >> 1 if not code & 1 else -((code + 1) >> 1)
+            if not 0 < previous < 2**63:
+                raise PayloadDamaged("its list of chunks holds an impossible number")
             ids.append(previous)
             code = shift = 0
+        elif shift >= 70:
+            raise PayloadDamaged("its list of chunks holds an endless number")
     if shift:
-        raise PayloadDamaged("a chunk list is cut off")
+        raise PayloadDamaged("its list of chunks is cut off")
     return ids
 
 
@@ -80,6 +88,8 @@ def decompress(codec: int, size: int, data: bytes) -> bytes:
     Raises:
         PayloadDamaged: if the data is not `size` bytes under `codec`.
     """
+    if not 0 < size <= MAX_CHUNK:
+        raise PayloadDamaged(f"a chunk cannot have {size} bytes")
     if codec == CODEC_PLAIN:
         chunk = data
     elif codec == CODEC_ZLIB:
@@ -165,15 +175,20 @@ class PayloadStore:
         ).fetchone()
         if row is None:
             raise PayloadDamaged(f"payload {digest} is missing")
-        left = row[0]
-        for number in unpack_ids(row[1]):
+        try:
+            size, numbers = _row(row, int, bytes)
+            ids = unpack_ids(numbers)
+        except PayloadDamaged as error:
+            raise PayloadDamaged(f"payload {digest}: {error}") from None
+        left = size
+        for number in ids:
             chunk = self._chunk(number, digest)
             left -= len(chunk)
-            if left < 0 or not chunk:
+            if left < 0:
                 break
             yield number, chunk
         if left != 0:
-            raise PayloadDamaged(f"payload {digest} is not the {row[0]} bytes its row says")
+            raise PayloadDamaged(f"payload {digest} is not the {size} bytes its row says")
 
     def _chunk(self, number: int, digest: str) -> bytes:
         row = self._connection.execute(
@@ -182,7 +197,7 @@ class PayloadStore:
         if row is None:
             raise PayloadDamaged(f"payload {digest}: chunk {number} is missing")
         try:
-            return decompress(*row)
+            return decompress(*_row(row, int, int, bytes))
         except PayloadDamaged as error:
             raise PayloadDamaged(f"payload {digest}: chunk {number}: {error}") from None
 
@@ -208,6 +223,13 @@ class PayloadStore:
         )
         assert cursor.lastrowid is not None
         return cursor.lastrowid
+
+
+def _row(row: tuple[Any, ...], *types: type) -> tuple[Any, ...]:
+    """Return a row whose values have these types: SQLite checks them when writing only."""
+    if tuple(map(type, row)) != types:
+        raise PayloadDamaged("its row holds a value of another type")
+    return row
 
 
 def _name(digest: str) -> bytes:

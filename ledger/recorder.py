@@ -124,6 +124,8 @@ class CaseDatastore(SQLiteDatastore):
     @contextmanager
     def transaction(self, *, commit: bool) -> Iterator[SQLiteCursor]:
         connection = self._connection
+        if connection.in_transaction:  # its owner, not this one, decides how it ends
+            raise OperationalError("an append is under way on this case; appends do not nest")
         try:
             connection.execute("BEGIN IMMEDIATE" if commit else "BEGIN")
             with SQLiteCursor(connection.cursor()) as cursor:

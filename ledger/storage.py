@@ -61,11 +61,23 @@ _TRIGGERS = "".join(
     for verb in ("UPDATE", "DELETE")
 )
 
+# REPLACE removes a row without a word to the triggers above.
+_TRIGGERS += "".join(
+    f"CREATE TRIGGER {table}_replace BEFORE INSERT ON {table} "
+    f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {taken}) "
+    f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;\n"
+    for table, taken in (
+        ("event", "position = NEW.position"),
+        ("chunk", "id = NEW.id OR digest = NEW.digest"),
+        ("document", "digest = NEW.digest"),
+    )
+)
+
 SCHEMA = _TABLES + _TRIGGERS
 
 
 def expected_schema() -> set[str]:
-    """Return the SQL of all objects a case file has, as SQLite stores it."""
+    """Return the SQL of all objects a case file has."""
     connection = sqlite3.connect(":memory:")
     try:
         connection.executescript(SCHEMA)
@@ -75,9 +87,9 @@ def expected_schema() -> set[str]:
 
 
 def stored_schema(connection: sqlite3.Connection) -> set[str]:
-    """Return the SQL of all objects in a database, those SQLite makes by itself left out."""
-    rows = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-    return {row[0] for row in rows}
+    """Return the SQL of all objects in a database but SQLite's own, white space made one."""
+    rows = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
+    return {" ".join(str(row[0]).split()) for row in rows}
 
 
 def create_file(path: Path) -> sqlite3.Connection:
@@ -127,8 +139,12 @@ def open_copy(path: Path) -> tuple[sqlite3.Connection, tempfile.TemporaryDirecto
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}-wal", f"{copy}-wal")
             connection = _connect(copy, "rw")
-            check_format(path, connection)
-            return connection, folder
+            try:
+                check_format(path, connection)
+            except BaseException:
+                connection.close()
+                raise
+        return connection, folder
     except BaseException:
         folder.cleanup()
         raise

@@ -80,13 +80,17 @@ def _decode_older(
     where = f"position {position}: " if position else ""
     if topic not in upcasters:
         raise UnknownEvent(
-            f"{where}topic {topic!r} is not known to this release; "
+            f"{where}topic {topic[:80]!r} is not known to this release; "
             "a newer one can read it, verify and export still work"
         )
-    document = canonical.from_bytes(state)
-    while topic in upcasters:
-        topic, upcast = upcasters[topic]
-        document = upcast(document)
+    try:
+        document = canonical.from_bytes(state)
+        while topic in upcasters:
+            topic, upcast = upcasters[topic]
+            document = upcast(document)
+    except (CanonicalError, LookupError, TypeError, ValueError, AttributeError) as error:
+        # An upcaster may rely on what its topic promises; a damaged row may not hold it.
+        raise LedgerDamaged(f"{where}the state is not one of {topic}: {error}", position) from None
     return registry[topic].model_validate(document)
 
 

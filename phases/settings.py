@@ -33,6 +33,9 @@ class Run(_Section):
     corrections: Annotated[
         int, Field(ge=0, le=10, description="correction rounds after a rejected answer")
     ] = 2
+    attempts: Annotated[
+        int, Field(ge=1, le=20, description="attempts at a request for each provider and run")
+    ] = 3
     unknown_outcome: Annotated[
         Literal["resend", "ask", "stop"],
         Field(description="what to do with a request whose outcome is unknown"),
@@ -48,5 +51,9 @@ class Settings(_Section):
     protocols: Annotated[
         dict[str, str], Field(description="phase to pinned protocol; others take the newest")
     ] = {}
+    no_egress: Annotated[
+        tuple[Literal["source", "log", "database"], ...],
+        Field(description="kinds of artefact that never go to a remote provider"),
+    ] = ()
     budget: Budget = Budget()
     run: Run = Run()

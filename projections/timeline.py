@@ -16,7 +16,7 @@ _LINES = {
     "run.started/1": "run {run} with {program}",
     "run.stopped/1": "run {run}: {reason} {detail}",
     "context.created/1": "{context} {phase} {hypothesis}",
-    "request.prepared/1": "{request} from {context} with {protocol}, {characters} characters {form}",
+    "request.prepared/1": "{request} from {context} with {protocol}: {characters} characters",
     "encoding.fell_back/1": "{context} {encoding} failed at {stage}: {reason}",
     "request.sent/1": "{request} attempt {attempt} to {provider} {model}",
     "response.received/1": "{request} attempt {attempt}: {body.size} bytes in {elapsed_ms} ms",

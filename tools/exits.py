@@ -17,12 +17,24 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+# By name: the modules that define them are heavy, and loaded already when one of them is raised.
+_BAD_INPUT = {"IntakeError", "ProviderConfigurationError", "PromptError", "UnknownVersion"}
+
+
 class UserError(Exception):
     """A mistake in what was asked for: one line with what, where and what to do. Exit 2."""
 
 
 class AnswerIsNo(Exception):
     """The question was answered, and the answer is no; the command has printed why. Exit 1."""
+
+
+class NeedsAttention(Exception):
+    """The case needs a person: one line that says what for. Exit 3."""
+
+
+class ProviderGaveUp(Exception):
+    """No provider answered: one line that says why and how to go on. Exit 4."""
 
 
 def exit_code(error: BaseException) -> ExitCode | None:
@@ -32,6 +44,12 @@ def exit_code(error: BaseException) -> ExitCode | None:
     if isinstance(error, AnswerIsNo):
         return ExitCode.NO
     if isinstance(error, UserError | errors.CaseNotFound | errors.CaseExists):
+        return ExitCode.USAGE
+    if isinstance(error, NeedsAttention):
+        return ExitCode.ATTENTION
+    if isinstance(error, ProviderGaveUp):
+        return ExitCode.PROVIDER
+    if type(error).__name__ in _BAD_INPUT:
         return ExitCode.USAGE
     if isinstance(error, errors.PackageRefused | errors.CanonicalError):
         return ExitCode.USAGE

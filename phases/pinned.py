@@ -1,0 +1,69 @@
+"""The configuration snapshot: settings, action bindings and policies, as one immutable document.
+
+`configuration.pinned` names it and every context names it, so a request finishes under the
+configuration it began with, whatever is configured later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger import canonical
+from ledger.reader import CaseReader
+from phases.investigation.actions import ACTIONS
+from phases.settings import Settings
+from projections.contexts import Material
+
+FORMAT = 1
+ACTIONS_PER_STEP = 4
+EARLY_REVIEWS = 3
+
+
+def snapshot(settings: Settings) -> dict[str, Any]:
+    """Return the snapshot document. Protocols are in it only if the user pinned them."""
+    values = settings.model_dump(mode="json", exclude_defaults=True)
+    return {"format": FORMAT, "settings": values, "tools": bindings(), "policy": policy(settings)}
+
+
+def bindings() -> list[dict[str, Any]]:
+    """Return the action bindings: what may be asked for, with its schema and limits."""
+    return [
+        {
+            "name": action.name,
+            "description": action.description,
+            "arguments": action.arguments,
+            "limits": action.limits,
+        }
+        for action in ACTIONS.values()
+    ]
+
+
+def policy(settings: Settings) -> dict[str, Any]:
+    """Return the static analysis and budget policy that contexts show."""
+    return {
+        "budget": settings.budget.model_dump(),
+        "actions_per_step": ACTIONS_PER_STEP,
+        "early_reviews": EARLY_REVIEWS,
+        "access": "read-only; actions see the snapshot taken at intake and nothing else",
+    }
+
+
+def pinned_settings(reader: CaseReader, digest: str) -> Settings:
+    """Return the settings of a snapshot."""
+    return Settings.model_validate(_load(reader, digest)["settings"])
+
+
+def material(
+    reader: CaseReader, digest: str, catalogs: dict[str, Any], withheld: frozenset[str]
+) -> Material:
+    """Return what contexts need of a snapshot; catalogs of withheld kinds are emptied."""
+    document = _load(reader, digest)
+    member = {"source": "files", "log": "logs", "database": "databases"}
+    hidden = {member[kind]: {"withheld": True} for kind in sorted(withheld)}
+    return Material(document["tools"], document["policy"], {**catalogs, **hidden}, withheld)
+
+
+def _load(reader: CaseReader, digest: str) -> dict[str, Any]:
+    document = canonical.from_bytes(reader.payload(digest))
+    assert isinstance(document, dict)
+    return document

@@ -1,0 +1,69 @@
+"""Provider `recorded:CASE`: answers from another ledger, by digest of the request document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ledger import canonical
+from ledger.book import Book
+from ledger.errors import LedgerError
+from ledger.events import RequestPrepared, ResponseAccepted
+from ledger.package import Package
+from ledger.reader import CaseReader
+from phases.providers.base import Failure, ProviderConfigurationError, Received, Reply, Sending
+
+
+class Recorded:
+    """Accepted answers of a case file or package."""
+
+    name = "recorded"
+    endpoint = "in-process"
+    client = ""
+    api_version = ""
+    parameters: Mapping[str, Any] = {}
+    remote = False
+
+    def __init__(self, answers: Mapping[str, bytes], model: str) -> None:
+        self._answers = answers
+        self.model = model
+
+    def ask(self, document: bytes, sending: Sending) -> Received:
+        """Return the recorded answer of the very same document."""
+        sending(None)
+        digest = canonical.digest(document)
+        answer = self._answers.get(digest)
+        if answer is None:
+            raise Failure(
+                "not_recorded", f"no answer to document {digest} is recorded", retryable=False
+            )
+        return Received(answer)
+
+    def read(self, body: bytes) -> Reply:
+        """Return the answer's text."""
+        return Reply(body.decode())
+
+
+def open_provider(argument: str) -> Recorded:
+    """Open the recording at a path."""
+    path = Path(argument)
+    try:
+        with path.open("rb") as file:
+            is_package = file.read(2) == b"PK"
+        reader = Package(path) if is_package else Book.open(path)
+        with reader:
+            return Recorded(_answers(reader), f"recorded {reader.case_id}")
+    except (OSError, LedgerError) as error:
+        raise ProviderConfigurationError(f"recorded:{argument}: {error}") from None
+
+
+def _answers(reader: CaseReader) -> dict[str, bytes]:
+    documents: dict[str, str] = {}
+    answers: dict[str, bytes] = {}
+    for _, event in reader.events():
+        if isinstance(event, RequestPrepared):
+            documents[event.request] = event.document.digest
+        elif isinstance(event, ResponseAccepted):
+            answers[documents[event.request]] = reader.payload(event.answer.digest)
+    return answers

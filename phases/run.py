@@ -1,0 +1,312 @@
+"""The run loop: look, save, ask, record. It decides nothing (steps.py) and renders nothing.
+
+Each step is one transaction on the ledger; a kill anywhere re-enters at the same step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ledger import canonical
+from ledger.book import Book
+from ledger.events import (
+    ConfigurationPinned,
+    Event,
+    InformationNeeded,
+    InvestigationEnded,
+    OutcomeUnknown,
+    RequestAbandoned,
+    ResponseAccepted,
+    ResponseRejected,
+    RunStarted,
+    RunStopped,
+    UsageMeasured,
+)
+from phases import steps
+from phases.acting import act
+from phases.asking import ProvidersUsedUp, ask, choose
+from phases.catalogs import catalogs
+from phases.investigation.snapshot import Snapshot
+from phases.phase import Accepted, find
+from phases.pinned import material, pinned_settings, snapshot
+from phases.preparing import begin, correct, reference
+from phases.providers import Provider, Reply, open_provider
+from phases.reading import Rejection, read_answer
+from phases.settings import Settings
+from projections.requests import restored_view
+from projections.state import Request, State, fold
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one run was asked for.
+
+    Attributes:
+        until: stop when this phase is done.
+        max_requests: stop after so many attempts.
+        resend: requests with an unknown outcome may go out again, whatever the policy.
+    """
+
+    until: str = ""
+    max_requests: int | None = None
+    resend: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        values = {"until": self.until, "max_requests": self.max_requests, "resend": self.resend}
+        return {key: value for key, value in values.items() if value}
+
+
+class Stopped(NamedTuple):
+    """Why a run ended: a reason code as in `run.stopped`, and one line."""
+
+    reason: str
+    detail: str = ""
+
+
+Progress = Callable[[State, steps.Step], None]
+"""Called before each step with the state and the step."""
+
+
+def _silent(state: State, step: steps.Step) -> None:
+    return
+
+
+@dataclass
+class Run:
+    """One process working on one case.
+
+    Attributes:
+        book: the case, open for writing.
+        settings: the effective configuration, pinned if it differs from the latest snapshot.
+        program: name and version for the record.
+        options: what was asked for.
+        progress: told of each step.
+        libraries: versions for the record.
+        sleep: waits between attempts; replaced in tests.
+    """
+
+    book: Book
+    settings: Settings
+    program: str
+    options: Options = Options()
+    progress: Progress = _silent
+    libraries: dict[str, str] = field(default_factory=dict)
+    sleep: Callable[[float], None] = time.sleep
+    state: State = field(default_factory=State)
+    _asked: int = 0
+    _providers: dict[str, Provider] = field(default_factory=dict)
+
+    def go(self) -> Stopped:
+        """Work until there is nothing to do, a limit is reached, or a person is needed.
+
+        Raises:
+            LedgerError: the ledger cannot be read or written; nothing is lost.
+            ProviderConfigurationError: a provider of the list cannot be set up.
+        """
+        self._look()
+        self._begin_run()
+        try:
+            stopped = self._work()
+        except KeyboardInterrupt:
+            self._record(self._stopped("interrupted"))
+            raise
+        finally:
+            if "_snapshot" in self.__dict__:
+                self._snapshot.close()
+        self._record(self._stopped(*stopped))
+        return stopped
+
+    def _work(self) -> Stopped:
+        while True:
+            step = steps.next_step(self.state, self._bound_settings(), resend=self.options.resend)
+            if isinstance(step, steps.Stop):
+                return Stopped(step.reason, step.detail)
+            if stopped := self._limit(step):
+                return stopped
+            self.progress(self.state, step)
+            try:
+                self._take(step)
+            except ProvidersUsedUp as error:
+                return Stopped("provider", str(error))
+            self._look()
+
+    def _take(self, step: steps.Step) -> None:
+        now = self.book.sources.now()
+        match step:
+            case steps.Begin(phase):
+                prepared = begin(
+                    self.state, self.book, phase, self._settings_now(), self._material, now
+                )
+                self.book.append(*prepared.events, payloads=prepared.payloads)
+            case steps.Ask(request):
+                self._ask(request)
+            case steps.Read(request):
+                self._read(request, now)
+            case steps.Correct(request):
+                prepared = correct(self.state, self.book, request, now)
+                self.book.append(*prepared.events, payloads=prepared.payloads)
+            case steps.Abandon(request, reason):
+                self._record(RequestAbandoned(at=now, request=request.id, reason=reason))
+            case steps.Act(action):
+                chosen = self.state.actions[action]
+                prepared = act(
+                    self.state, chosen, self._snapshot, self._settings_now(), self._withheld(), now
+                )
+                self.book.append(*prepared.events, payloads=prepared.payloads)
+            case steps.End(reason):
+                self._record(InvestigationEnded(at=now, reason=reason))
+
+    # Asking and reading ----------------------------------------------------------------------
+
+    def _ask(self, request: Request) -> None:
+        settings = self._bound_settings()
+        choice = choose(request, settings, self.state.run)
+        if choice.wait_seconds:
+            self.sleep(choice.wait_seconds)
+        self._asked += 1
+        ask(self.book, request, self._provider(choice.provider), choice, self.book.sources.now)
+
+    def _read(self, request: Request, now: str) -> None:
+        attempt = request.last
+        assert attempt is not None
+        assert attempt.body is not None
+        provider = self._provider(self._specification(attempt.provider))
+        reply = provider.read(self.book.payload(attempt.body.digest))
+        context = canonical.from_bytes(
+            self.book.payload(self.state.contexts[request.context].content.digest)
+        )
+        answer = read_answer(reply, request.protocol, context)
+        usage = self._usage(request, attempt.number, reply, now)
+        if isinstance(answer, Rejection):
+            self._reject(request, attempt.number, answer, usage, now)
+        else:
+            self._accept(request, attempt.number, answer, usage, now)
+
+    def _accept(
+        self, request: Request, attempt: int, answer: dict[str, Any], usage: list[Event], now: str
+    ) -> None:
+        data = canonical.to_bytes(answer)
+        accepted = ResponseAccepted(
+            at=now, request=request.id, attempt=attempt, answer=reference(data)
+        )
+        needed = answer.get("information_needed")
+        if needed:
+            facts: list[Event] = [
+                InformationNeeded(
+                    at=now, request=request.id, phase=request.phase, items=tuple(needed)
+                )
+            ]
+        else:
+            view = restored_view(canonical.from_bytes(self.book.payload(request.document.digest)))
+            facts = find(request.phase).facts(Accepted(self.state, request.id, answer, view, now))
+        self.book.append(*usage, accepted, *facts, payloads=[data])
+
+    def _reject(
+        self, request: Request, attempt: int, rejection: Rejection, usage: list[Event], now: str
+    ) -> None:
+        data = None if rejection.answer is None else canonical.to_bytes(rejection.answer)
+        rejected = ResponseRejected(
+            at=now,
+            request=request.id,
+            attempt=attempt,
+            kind=rejection.kind,
+            problems=rejection.problems,
+            correctable=rejection.correctable,
+            answer=reference(data) if data is not None else None,
+        )
+        self.book.append(*usage, rejected, payloads=[data] if data is not None else [])
+
+    def _usage(self, request: Request, attempt: int, reply: Reply, now: str) -> list[Event]:
+        if not reply.usage:
+            return []
+        return [UsageMeasured(at=now, request=request.id, attempt=attempt, **reply.usage)]
+
+    # Beginning, limits, bindings -------------------------------------------------------------
+
+    def _begin_run(self) -> None:
+        now = self.book.sources.now()
+        data = canonical.to_bytes(snapshot(self.settings))
+        pinned = reference(data)
+        events: list[Event] = []
+        payloads: list[bytes] = []
+        if self.state.configuration != pinned:
+            events.append(ConfigurationPinned(at=now, configuration=pinned, reason="run"))
+            payloads.append(data)
+        started = RunStarted(
+            at=now,
+            run=self.state.run + 1,
+            program=self.program,
+            libraries=self.libraries,
+            options=self.options.as_json(),
+        )
+        self.book.append(*events, started, *self._unknown_outcomes(now), payloads=payloads)
+        self._look()
+
+    def _unknown_outcomes(self, now: str) -> list[Event]:
+        """A sent attempt without an answer belongs to a process that died."""
+        request = self.state.open_request
+        if request is None or request.last is None or request.last.status != "sent":
+            return []
+        policy = self._bound_settings().run.unknown_outcome
+        number = request.last.number
+        return [OutcomeUnknown(at=now, request=request.id, attempt=number, policy=policy)]
+
+    def _limit(self, step: steps.Step) -> Stopped | None:
+        until = self.options.until
+        if until and until in self.state.done and not isinstance(step, steps.Act):
+            return Stopped("until", f"{until} is done")
+        most = self.options.max_requests
+        if most is not None and self._asked >= most and isinstance(step, steps.Ask):
+            return Stopped("max_requests", f"{most} requests were sent")
+        return None
+
+    def _stopped(self, reason: str, detail: str = "") -> RunStopped:
+        return RunStopped(
+            at=self.book.sources.now(), run=self.state.run, reason=reason, detail=detail
+        )
+
+    def _record(self, *events: Event) -> None:
+        self.book.append(*events)
+
+    def _look(self) -> None:
+        self.state = fold(self.book.events(after=self.state.position), self.state)
+
+    def _settings_now(self) -> Settings:
+        assert self.state.configuration is not None
+        return pinned_settings(self.book, self.state.configuration.digest)
+
+    def _bound_settings(self) -> Settings:
+        """Return the settings that the open request is bound to, else those pinned latest."""
+        request = self.state.open_request
+        if request is None:
+            return self.settings
+        return pinned_settings(self.book, self.state.contexts[request.context].configuration)
+
+    def _provider(self, specification: str) -> Provider:
+        if specification not in self._providers:
+            self._providers[specification] = open_provider(specification)
+        return self._providers[specification]
+
+    def _specification(self, name: str) -> str:
+        """Return how the configuration spells the provider of an attempt."""
+        spellings = self._bound_settings().providers
+        return next((text for text in spellings if text.partition(":")[0] == name), name)
+
+    @cached_property
+    def _snapshot(self) -> Snapshot:
+        return Snapshot.of(self.book)
+
+    def _material(self) -> Any:
+        assert self.state.configuration is not None
+        lists = catalogs(self.state, self.book, self._snapshot)
+        return material(self.book, self.state.configuration.digest, lists, self._withheld())
+
+    def _withheld(self) -> frozenset[str]:
+        """Return the kinds of artefact that stay here, if anybody asked is elsewhere."""
+        settings = self._settings_now()
+        remote = any(self._provider(name).remote for name in settings.providers)
+        return frozenset(settings.no_egress) if remote else frozenset()

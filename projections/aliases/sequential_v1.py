@@ -1,0 +1,45 @@
+"""Aliases sequential_v1: P1, P2 … and M1, M2 … for definitions that occur more than once.
+
+Numbered in order of first appearance, so that evidence that comes earlier renames what follows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ledger.canonical import to_bytes
+from projections.aliases.slots import PREFIX, with_evidence
+
+
+def apply(view: dict[str, Any]) -> dict[str, Any]:
+    """Return the view with repeated definitions in `shared` and labels in their place."""
+    counts: Counter[tuple[str, bytes]] = Counter()
+
+    def count(member: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            counts[member, to_bytes(value)] += 1
+        return value
+
+    with_evidence(view, count)
+    repeated = [key for key, number in counts.items() if number > 1]
+    if not repeated:
+        return view
+    labels: dict[tuple[str, bytes], str] = {}
+    for member, value in repeated:
+        number = 1 + sum(label.startswith(PREFIX[member]) for label in labels.values())
+        labels[member, value] = f"{PREFIX[member]}{number}"
+    shared: dict[str, Any] = {}
+
+    def label(member: str, value: Any) -> Any:
+        if not isinstance(value, dict) or (name := labels.get((member, to_bytes(value)))) is None:
+            return value
+        shared[name] = value
+        return name
+
+    labelled = with_evidence(view, label)
+    return {**labelled, "shared": dict(sorted(shared.items(), key=_order))}
+
+
+def _order(item: tuple[str, Any]) -> tuple[str, int]:
+    return item[0][0], int(item[0][1:])

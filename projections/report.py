@@ -1,0 +1,177 @@
+"""The report of a case: diagnosis and change request, every citation resolved to what it cites.
+
+Quoted source lines and rows are copied from evidence documents on the ledger, never from the
+model's words, so a quotation equals the snapshot's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+from ledger.canonical import from_bytes
+from ledger.reader import CaseReader
+from projections.contexts.parts import observation_texts
+from projections.state import State
+
+MAX_QUOTED_LINES = 24
+MAX_QUOTED_ROWS = 8
+
+Json = dict[str, Any]
+
+
+def report(state: State, reader: CaseReader) -> Json:
+    """Return the report as a JSON object (docs/json-output.md)."""
+    documents = _Documents(state, reader)
+    diagnosis = state.diagnosis
+    return {
+        "case_id": state.case_id,
+        "trial_id": state.trial_id,
+        "title": state.title,
+        "revision": state.revision,
+        "position": state.position,
+        "complete": "change_request" in state.done,
+        "ended": state.ended,
+        "needs": list(state.needs),
+        "interpretation": state.interpretation,
+        "diagnosis": diagnosis,
+        "change_request": state.change_request,
+        "hypotheses": [
+            {"id": h.id, "statement": h.value["statement"], "state": h.state, "notes": h.notes}
+            for h in state.hypotheses.values()
+        ],
+        "quotes": [
+            {"location": number, **quote}
+            for number, location in enumerate((diagnosis or {}).get("locations", ()))
+            if (quote := documents.quote(location))
+        ],
+        "citations": {
+            name: described
+            for name in sorted(_cited(state), key=_by_kind)
+            if (described := documents.describe(name))
+        },
+        "labels": [{"verdict": label.verdict, "note": label.note} for label in state.labels],
+    }
+
+
+class _Documents:
+    """What IDs stand for, loaded when cited."""
+
+    def __init__(self, state: State, reader: CaseReader) -> None:
+        self._state = state
+        self._reader = reader
+        self._evidence: dict[str, Json] = {}
+        self._texts = observation_texts(state, reader)
+
+    def evidence(self, name: str) -> Json:
+        if name not in self._evidence:
+            item = self._state.evidence[name]
+            self._evidence[name] = from_bytes(self._reader.payload(item.content.digest))
+        return self._evidence[name]
+
+    def quote(self, location: Json) -> Json | None:
+        """Return the lines of a location that cited or any other evidence holds."""
+        names = [n for n in location["evidence"] if n in self._state.evidence]
+        names += [n for n in self._state.evidence if n not in names]
+        wanted = range(
+            location["first_line"],
+            min(location["last_line"], location["first_line"] + MAX_QUOTED_LINES - 1) + 1,
+        )
+        found: dict[int, tuple[str, str]] = {}
+        for name in names:
+            for number, line in _lines(self.evidence(name), location["path"]):
+                if number in wanted:
+                    found.setdefault(number, (line, name))
+        if not found:
+            return None
+        return {
+            "path": location["path"],
+            "lines": [{"line": n, "text": found[n][0]} for n in sorted(found)],
+            "evidence": sorted({name for _, name in found.values()}, key=_by_kind),
+            "omitted": max(0, location["last_line"] - wanted.stop + 1),
+        }
+
+    def describe(self, name: str) -> Json | None:
+        """Return in short what an ID cites; None if it is none of this case."""
+        state = self._state
+        if name in state.evidence:
+            return self._describe_evidence(name)
+        if name in self._texts:
+            return {"kind": "observation", "text": self._texts[name]}
+        for kind, items in (("fact", state.facts), ("entity", state.entities)):
+            for item in items:
+                if item["id"] == name:
+                    return {"kind": kind, "text": item.get("statement") or item.get("name")}
+        if name in state.hypotheses:
+            return {"kind": "hypothesis", "text": state.hypotheses[name].value["statement"]}
+        for artifact in state.artifacts:
+            if artifact.artifact == name:
+                return {"kind": artifact.kind, "text": artifact.name}
+        return None
+
+    def _describe_evidence(self, name: str) -> Json:
+        document = self.evidence(name)
+        described = {
+            "kind": "evidence",
+            "action": document["action"],
+            "arguments": {k: v for k, v in document["arguments"].items() if v not in ("", None)},
+            "found": document["found"],
+            "complete": document["complete"],
+        }
+        rows = list(_rows(document))[:MAX_QUOTED_ROWS]
+        return described | ({"rows": rows} if rows else {})
+
+
+def _lines(node: Any, path: str) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text) of blocks of a file in an evidence document."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _lines(item, path)
+    elif isinstance(node, dict):
+        if node.get("path") == path and "first" in node and "column" not in node:
+            yield from enumerate(node.get("lines", ()), start=node["first"])
+        for key, value in node.items():
+            if key not in ("rows", "arguments", "lines"):
+                yield from _lines(value, path)
+
+
+def _rows(node: Any) -> Iterator[Json]:
+    """Yield rows with their column names from wherever an evidence document holds them."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _rows(item)
+    elif isinstance(node, dict):
+        columns, rows = node.get("columns"), node.get("rows")
+        if _is_names(columns) and isinstance(rows, list):
+            for row in rows:
+                if isinstance(row, list) and len(row) == len(columns):
+                    yield dict(zip(columns, row, strict=True))
+        for key, value in node.items():
+            if key not in ("rows", "arguments"):
+                yield from _rows(value)
+
+
+def _is_names(columns: Any) -> TypeGuard[list[str]]:
+    return isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+
+
+def _cited(state: State) -> set[str]:
+    found: set[str] = set()
+    for document in (state.diagnosis, state.change_request):
+        _collect(document, found)
+    return found
+
+
+def _collect(node: Any, found: set[str]) -> None:
+    if isinstance(node, dict):
+        for value in node.values():
+            _collect(value, found)
+    elif isinstance(node, list):
+        for item in node:
+            _collect(item, found)
+    elif isinstance(node, str) and node[:1] in "OSFNHE" and node[1:].isdecimal():
+        found.add(node)
+
+
+def _by_kind(name: str) -> tuple[str, int]:
+    return name[0], int(name[1:])

@@ -1,0 +1,71 @@
+"""Exactly what the model saw: archived bytes, and the check that they can be rebuilt today."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from ledger import canonical
+from ledger.errors import LedgerError
+from ledger.events import RequestPrepared
+from ledger.reader import CaseReader
+from projections.requests import UnknownVersion, first_difference, render
+
+
+class Check(NamedTuple):
+    """What rebuilding one request showed."""
+
+    request: str
+    position: int
+    state: Literal["same", "differs", "unchecked"]
+    saved: str
+    rebuilt: str = ""
+    detail: str = ""
+
+
+def check_request(reader: CaseReader, prepared: RequestPrepared, position: int) -> Check:
+    """Rebuild a saved request from its context with its saved versions and compare.
+
+    The archived document stays what it is: a difference is reported, never papered over.
+    """
+    saved = prepared.document.digest
+    try:
+        document = canonical.from_bytes(reader.payload(saved))
+        context = canonical.from_bytes(reader.payload(_context_digest(reader, prepared, position)))
+        feedback = [message["content"] for message in document["messages"][1:]]
+        rendered = render(prepared.protocol, context, feedback)
+    except UnknownVersion as error:
+        return Check(prepared.request, position, "unchecked", saved, detail=str(error))
+    except LedgerError as error:
+        return Check(prepared.request, position, "differs", saved, detail=str(error))
+    rebuilt = canonical.digest(rendered.document)
+    if rebuilt == saved:
+        return Check(prepared.request, position, "same", saved, rebuilt)
+    path = first_difference(document, canonical.from_bytes(rendered.document))
+    detail = (
+        f"request {prepared.request}: rebuilt {rebuilt}, saved {saved}; first difference at {path}"
+    )
+    return Check(prepared.request, position, "differs", saved, rebuilt, detail)
+
+
+def check_all(reader: CaseReader, upto: int | None = None) -> Iterator[Check]:
+    """Yield a check of every saved request, in order."""
+    for position, event in reader.events(upto):
+        if isinstance(event, RequestPrepared):
+            yield check_request(reader, event, position)
+
+
+def saved_document(reader: CaseReader, prepared: RequestPrepared) -> dict[str, Any]:
+    """Return a saved request document as a value."""
+    document = canonical.from_bytes(reader.payload(prepared.document.digest))
+    assert isinstance(document, dict)
+    return document
+
+
+def _context_digest(reader: CaseReader, prepared: RequestPrepared, position: int) -> str:
+    from ledger.events import ContextCreated
+
+    for _, event in reader.events(position):
+        if isinstance(event, ContextCreated) and event.context == prepared.context:
+            return event.content.digest
+    raise LedgerError(f"request {prepared.request} names context {prepared.context}, unknown")

@@ -1,0 +1,162 @@
+"""The main job: analyze, run, status, report."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tools.commands import cases
+from tools.commands.options import Case, Json, Record
+from tools.exits import UserError
+
+Providers = Annotated[
+    list[str] | None,
+    typer.Option("--provider", metavar="NAME", help="Who answers; repeat for failover, in order."),
+]
+Until = Annotated[
+    str, typer.Option("--until", metavar="PHASE", help="Stop when this phase is done.")
+]
+MaxRequests = Annotated[
+    int | None, typer.Option("--max-requests", min=1, help="Stop after so many requests.")
+]
+Protocols = Annotated[
+    list[str] | None,
+    typer.Option("--protocol", metavar="PROTOCOL", help="Pin a phase to a protocol; repeatable."),
+]
+NoEgress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--no-egress", metavar="KIND", help="Keep source, log or db from remote providers."
+    ),
+]
+Format = Annotated[
+    str, typer.Option("--format", metavar="md|json", help="How to print the report.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this group."""
+    for command in (analyze, run, status, report):
+        app.command()(command)
+
+
+def analyze(
+    report: cases.Report,
+    source: cases.Source = None,
+    log: cases.Logs = None,
+    db: cases.Databases = None,
+    include: cases.Include = None,
+    exclude: cases.Exclude = None,
+    name: cases.Name = None,
+    output: cases.CaseFile = None,
+    provider: Providers = None,
+    protocol: Protocols = None,
+    no_egress: NoEgress = None,
+    json: Json = False,
+) -> None:
+    """Take a case in, analyse it and print the report: new, run and report in one go."""
+    from tools.output import note
+    from tools.running import Wanted, check_wanted, run_case
+
+    wanted = Wanted(provider or [], protocol or [], no_egress or [])
+    check_wanted(wanted)
+    request = cases.intake_request(report, source, log, db, include, exclude)
+    path = output or cases.place_for(name or cases.default_name(report, source))
+    summary = cases.take_in(path, request, quiet=json)
+    for line in summary.render():
+        note(f"  {line}")
+    note(f"  case: {path}")
+    run_case(path, wanted, quiet=json)
+    _print_report(str(path), "json" if json else "md")
+
+
+def run(
+    case: Case,
+    provider: Providers = None,
+    until: Until = "",
+    max_requests: MaxRequests = None,
+    protocol: Protocols = None,
+    no_egress: NoEgress = None,
+    add_budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-budget", metavar="WHAT=N", help="Add requests=, actions=, characters=."
+        ),
+    ] = None,
+    resend: Annotated[
+        bool, typer.Option("--resend", help="Send requests with an unknown outcome again.")
+    ] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Say what would leave the machine, then stop.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Start, or go on from wherever the ledger stands. Safe to kill at any moment."""
+    from tools.output import print_json, say
+    from tools.running import Wanted, preview_run, run_case
+    from tools.selecting import find_case
+
+    wanted = Wanted(
+        provider or [],
+        protocol or [],
+        no_egress or [],
+        until=until,
+        max_requests=max_requests,
+        resend=resend,
+        add_budget=add_budget or [],
+    )
+    path = find_case(case)
+    if preview:
+        shown = preview_run(path, wanted)
+        if json:
+            print_json(shown)
+        else:
+            for line in shown["lines"]:
+                say(line)
+        return
+    stopped = run_case(path, wanted, quiet=json)
+    if json:
+        print_json({"case": str(path), "reason": stopped.reason, "detail": stopped.detail})
+    else:
+        say(f"{stopped.reason.replace('_', ' ')}{': ' + stopped.detail if stopped.detail else ''}")
+        say(f"caseledger report {path}")
+
+
+def status(case: Record, json: Json = False) -> None:
+    """Where one case stands: phase, hypotheses, budget, cost, next step."""
+    from projections.state import fold
+    from tools.output import print_json, say
+    from tools.overview import status_json, status_lines
+    from tools.selecting import open_record
+
+    with open_record(case) as record:
+        shown = status_json(record, fold(record.events()))
+    if json:
+        print_json(shown)
+        return
+    for line in status_lines(shown):
+        say(line)
+
+
+def report(case: Record, format: Format = "md", json: Json = False) -> None:
+    """Print diagnosis and change request, with citations that resolve."""
+    _print_report(case, "json" if json else format)
+
+
+def _print_report(case: str, form: str) -> None:
+    from projections.report import report as build
+    from projections.state import fold
+    from tools.output import print_json, say
+    from tools.rendering import report_markdown
+    from tools.selecting import open_record
+
+    if form not in ("md", "json"):
+        raise UserError(f"--format {form}: a report is printed as md or json")
+    with open_record(case) as record:
+        shown = build(fold(record.events()), record)
+    if form == "json":
+        print_json(shown)
+        return
+    for line in report_markdown(shown):
+        say(line)

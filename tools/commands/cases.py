@@ -1,0 +1,261 @@
+"""Taking cases in and looking after them: new, amend, act, cases, label, erase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tools.commands.options import Case, Json
+from tools.exits import UserError
+
+if TYPE_CHECKING:
+    from phases.intake import IntakeRequest, Summary
+    from tools.progress import Teller
+
+Report = Annotated[Path, typer.Argument(metavar="REPORT", help="The bug report: Markdown or text.")]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        "--source",
+        metavar="DIR|ARCHIVE|GIT@REV",
+        help="The project's source: folder, archive or git.",
+    ),
+]
+Logs = Annotated[
+    list[Path] | None, typer.Option("--log", metavar="FILE", help="A log; repeatable.")
+]
+Databases = Annotated[
+    list[Path] | None, typer.Option("--db", metavar="FILE", help="An SQLite database; repeatable.")
+]
+Include = Annotated[
+    list[str] | None,
+    typer.Option("--include", help="Take in what would be skipped (gitignore form)."),
+]
+Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Skip more (gitignore form).")]
+Name = Annotated[
+    str | None, typer.Option("--name", help="Name of the case; default: the source's.")
+]
+CaseFile = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE.case", help="Where; default: in the cases folder."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this group."""
+    for command in (new, amend, act, cases, label, erase):
+        app.command()(command)
+
+
+def new(
+    report: Report,
+    source: Source = None,
+    log: Logs = None,
+    db: Databases = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    name: Name = None,
+    output: CaseFile = None,
+    json: Json = False,
+) -> None:
+    """Take a case in: report, source, logs and databases into a new ledger."""
+    request = intake_request(report, source, log, db, include, exclude)
+    path = output or place_for(name or default_name(report, source))
+    summary = take_in(path, request, quiet=json)
+    _print_intake(path, summary, json)
+
+
+def amend(
+    case: Case,
+    observation: Annotated[
+        list[str] | None, typer.Option("--observation", metavar="TEXT", help="A fact; repeatable.")
+    ] = None,
+    log: Logs = None,
+    db: Databases = None,
+    note: Annotated[str, typer.Option("--note", help="Why, for the record.")] = "",
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Give up a request that is not answered yet.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Add facts later: a new revision, which `run` then analyses."""
+    from ledger.book import Book
+    from phases.intake import IntakeRequest
+    from phases.opening import amend_case
+    from tools.progress import telling
+    from tools.selecting import find_case
+
+    path = find_case(case)
+    request = IntakeRequest(
+        report=None,
+        source=None,
+        logs=tuple(log or ()),
+        databases=tuple(db or ()),
+        observations=tuple(observation or ()),
+    )
+    with Book.open_for_writing(path) as book, telling(quiet=json) as tell:
+        summary = amend_case(book, request, note=note, abandon=abandon, progress=_taking(tell))
+    _print_intake(path, summary, json)
+
+
+def act(
+    case: Case,
+    name: Annotated[
+        str, typer.Argument(metavar="ACTION", help="Such as search_code; `list` lists.")
+    ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE…", help="Arguments; a value that is JSON is read as JSON."
+        ),
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Put action and result on the ledger.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Take a read-only look by hand: the same actions that a model has, the same results."""
+    from tools.acting import list_actions, perform_by_hand
+    from tools.selecting import find_case
+
+    if name == "list":
+        list_actions(json)
+    else:
+        perform_by_hand(find_case(case), name, arguments or [], record, json)
+
+
+def cases(json: Json = False) -> None:
+    """List the cases of the cases folder: outcome, requests, cost."""
+    from tools.output import print_json, table
+    from tools.overview import rows
+    from tools.selecting import SUFFIX, cases_folder
+
+    found = [row for path in sorted(cases_folder().glob(f"*{SUFFIX}")) for row in rows(path)]
+    if json:
+        print_json([row.as_json() for row in found])
+    else:
+        columns = ["case", "state", "confidence", "requests", "cost", "events", "title"]
+        table(columns, [row.cells() for row in found])
+
+
+def label(
+    case: Case,
+    verdict: Annotated[str, typer.Argument(metavar="right|wrong|partly", help="Your verdict.")],
+    note: Annotated[str, typer.Option("--note", help="In your words.")] = "",
+) -> None:
+    """Record a person's verdict on the diagnosis."""
+    from typing import get_args
+
+    from ledger.book import Book
+    from ledger.events import OutcomeLabelled, Verdict
+    from tools.output import say
+    from tools.selecting import find_case
+
+    if verdict not in get_args(Verdict):
+        raise UserError(f"{verdict}: a verdict is right, wrong or partly")
+    with Book.open_for_writing(find_case(case)) as book:
+        event = OutcomeLabelled.model_validate(
+            {"at": book.sources.now(), "verdict": verdict, "note": note}
+        )
+        head = book.append(event)
+    say(f"recorded at position {head.position}: {verdict}")
+
+
+def erase(
+    case: Case,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Remove a case and its anchor. What was exported elsewhere stays there."""
+    from tools.erasing import erase_case
+    from tools.output import say
+    from tools.selecting import find_case
+
+    path = find_case(case)
+    if not yes:
+        typer.confirm(f"Remove {path} for good?", abort=True)
+    for removed in erase_case(path):
+        say(f"removed {removed}")
+
+
+# What `analyze` shares -------------------------------------------------------------------------
+
+
+def intake_request(
+    report: Path,
+    source: str | None,
+    log: list[Path] | None,
+    db: list[Path] | None,
+    include: list[str] | None,
+    exclude: list[str] | None,
+) -> IntakeRequest:
+    """Return what the options ask to take in."""
+    from phases.intake import IntakeRequest
+
+    return IntakeRequest(
+        report=report,
+        source=source,
+        logs=tuple(log or ()),
+        databases=tuple(db or ()),
+        include=tuple(include or ()),
+        exclude=tuple(exclude or ()),
+    )
+
+
+def take_in(path: Path, request: IntakeRequest, *, quiet: bool) -> Summary:
+    """Create the case, showing progress."""
+    from phases.opening import open_case
+    from tools.progress import telling
+    from tools.version import program
+
+    with telling(quiet=quiet) as tell:
+        return open_case(path, request, program=program(), progress=_taking(tell))
+
+
+def place_for(name: str) -> Path:
+    """Return a path in the cases folder; a name that is taken gets a number."""
+    from tools.selecting import SUFFIX, prepared_cases_folder
+
+    folder = prepared_cases_folder()
+    number, path = 1, folder / f"{name}{SUFFIX}"
+    while path.exists():
+        number += 1
+        path = folder / f"{name}-{number}{SUFFIX}"
+    return path
+
+
+def default_name(report: Path, source: str | None) -> str:
+    """Return a name for a case: the source's, else the folder of the report."""
+    import re
+
+    text = Path((source or "").rpartition("@")[0] or source or "").name
+    if text in ("", "source", "src", "."):
+        text = report.resolve().parent.name or "case"
+    text = re.sub(r"\.(zip|whl|tgz|tar(\.\w+)?)$", "", text)
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "case"
+
+
+def _taking(tell: Teller) -> Callable[[str, int, int | None], None]:
+    def progress(what: str, done: int, total: int | None) -> None:
+        if done and done % 100 == 0:
+            tell(f"taking in {what}: {done:,}{f' of {total:,}' if total else ''}")
+        elif not done:
+            tell(f"taking in {what}")
+
+    return progress
+
+
+def _print_intake(path: Path, summary: Summary, json: bool) -> None:
+    from tools.output import print_json, say
+
+    if json:
+        shown: dict[str, Any] = {"case": str(path), **summary.as_json()}
+        print_json(shown)
+        return
+    for line in summary.render():
+        say(line)
+    say(f"case: {path}")

@@ -1,0 +1,28 @@
+"""Removing a case: the file, its anchor, and what SQLite or a kill may have left beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ledger.anchor import AnchorLock
+from ledger.storage import check_magic, translated
+
+
+def erase_case(path: Path) -> list[Path]:
+    """Remove a case's files; return what was removed.
+
+    Raises:
+        CaseNotFound, NotALedger: it is no case.
+        LedgerLocked: another process is writing to it.
+    """
+    check_magic(path)
+    lock = AnchorLock(path)
+    names = [path.name + end for end in ("", "-wal", "-shm", "-journal", ".head")]
+    found = [path.with_name(name) for name in names if path.with_name(name).exists()]
+    try:
+        with translated(path):
+            for file in found:
+                file.unlink()
+    finally:
+        lock.release()
+    return found

@@ -1,0 +1,89 @@
+"""Progress on long work: one live line on a terminal, plain lines when asked, silence otherwise.
+
+On stderr, so that an answer on stdout stays clean.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from tools.output import one_line, safe
+
+if TYPE_CHECKING:
+    from phases.steps import Step
+    from projections.state import State
+
+
+class Teller(Protocol):
+    """Says what is being done now."""
+
+    def __call__(self, text: str) -> None: ...
+
+
+@contextmanager
+def telling(*, quiet: bool = False) -> Iterator[Teller]:
+    """Yield a function that shows what is being done, as fits stderr."""
+    if quiet:
+        yield lambda text: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.markup import escape
+
+        console = Console(stderr=True)
+        with console.status("") as status:
+            yield lambda text: status.update(escape(one_line(text, console.width - 4)))
+    else:
+        yield _plain_lines()
+
+
+def _plain_lines() -> Teller:
+    said: list[str] = [""]
+
+    def tell(text: str) -> None:
+        line = safe(text)
+        if line != said[0]:
+            said[0] = line
+            sys.stderr.write(f"  {one_line(line, 160)}\n")
+
+    return tell
+
+
+def step_text(state: State, step: Step) -> str:
+    """Return what a step does, with phase, hypothesis, action and budget."""
+    from phases import steps
+
+    match step:
+        case steps.Begin(phase):
+            text = f"{_spoken(phase)}: building the context"
+        case steps.Ask(request):
+            again = f", attempt {len(request.attempts) + 1}" if request.attempts else ""
+            text = f"{_spoken(request.phase)}: asking {request.id}{again}"
+        case steps.Read(request):
+            text = f"{_spoken(request.phase)}: reading the answer to {request.id}"
+        case steps.Correct(request):
+            text = f"{_spoken(request.phase)}: correcting {request.id}"
+        case steps.Act(action):
+            chosen = state.actions[action]
+            text = f"investigation: {action} {chosen.name} {_arguments(chosen.expanded)}"
+        case _:
+            text = "finishing"
+    return f"{text}{_budget(state)}"
+
+
+def _spoken(phase: str) -> str:
+    return phase.replace("_", " ")
+
+
+def _arguments(arguments: object) -> str:
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    return one_line(", ".join(str(value) for value in values), 60)
+
+
+def _budget(state: State) -> str:
+    if not state.hypotheses or state.ended:
+        return ""
+    selected = f", {state.selected}" if state.selected else ""
+    return f"  [{state.spent.requests} steps, {state.spent.actions} actions{selected}]"

@@ -1,0 +1,183 @@
+"""Running a case from the command line: settings, progress, and how a run's end is told."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import prompts
+from ledger.book import Book
+from ledger.events import BudgetExtended
+from phases import ORDER
+from phases.providers import open_provider
+from phases.run import Options, Run, Stopped
+from phases.settings import Settings
+from projections.state import State, fold
+from tools.configuration import effective
+from tools.exits import NeedsAttention, ProviderGaveUp, UserError
+from tools.output import note
+from tools.progress import step_text, telling
+from tools.version import program
+
+_KINDS = {"db": "database", "database": "database", "log": "log", "source": "source"}
+_BUDGETS = {
+    "requests": "requests",
+    "actions": "actions",
+    "characters": "evidence_characters",
+    "evidence_characters": "evidence_characters",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line asks of a run."""
+
+    providers: list[str] = field(default_factory=list)
+    protocols: list[str] = field(default_factory=list)
+    no_egress: list[str] = field(default_factory=list)
+    until: str = ""
+    max_requests: int | None = None
+    resend: bool = False
+    add_budget: list[str] = field(default_factory=list)
+
+
+def check_wanted(wanted: Wanted) -> Settings:
+    """Return the settings a run would use; refuse what cannot be, before anything is done.
+
+    Raises:
+        UserError, PromptError, ProviderConfigurationError: one line with what to do.
+    """
+    overrides: dict[str, Any] = {}
+    if wanted.providers:
+        overrides["providers"] = wanted.providers
+    if wanted.protocols:
+        overrides["protocols"] = {prompts.card(name).phase: name for name in wanted.protocols}
+    if wanted.no_egress:
+        overrides["no_egress"] = [_kind(text) for text in wanted.no_egress]
+    if wanted.until and wanted.until not in ORDER:
+        raise UserError(f"--until {wanted.until}: the phases are {', '.join(ORDER)}")
+    settings = effective(overrides).settings
+    for phase, protocol in settings.protocols.items():
+        if prompts.card(protocol).phase != phase:
+            raise UserError(f"protocol {protocol} is not one of the phase {phase}")
+    for specification in settings.providers:
+        open_provider(specification)
+    return settings
+
+
+def run_case(path: Path, wanted: Wanted, *, quiet: bool) -> Stopped:
+    """Run a case with progress; return why it stopped if that is a good end.
+
+    Raises:
+        NeedsAttention, ProviderGaveUp: ends that need somebody; all is recorded.
+    """
+    settings = check_wanted(wanted)
+    options = Options(wanted.until, wanted.max_requests, wanted.resend)
+    with Book.open_for_writing(path) as book, telling(quiet=quiet) as tell:
+        _extend_budget(book, wanted.add_budget)
+        work = Run(
+            book,
+            settings,
+            program(),
+            options,
+            progress=lambda state, step: tell(step_text(state, step)),
+            libraries=_libraries(),
+        )
+        try:
+            stopped = work.go()
+        except KeyboardInterrupt:
+            note(f"interrupted; everything so far is recorded, go on with: caseledger run {path}")
+            raise
+    return _told(path, stopped, work.state)
+
+
+def preview_run(path: Path, wanted: Wanted) -> dict[str, Any]:
+    """Return what would leave the machine, to whom, and what it would cost."""
+    settings = check_wanted(wanted)
+    with Book.open(path) as book:
+        state = fold(book.events())
+    providers = [open_provider(specification) for specification in settings.providers]
+    artifacts = [
+        {
+            "artifact": a.artifact,
+            "kind": a.kind,
+            "name": a.name,
+            "leaves": _leaves(a.kind, settings),
+        }
+        for a in state.artifacts
+    ]
+    remote = [provider for provider in providers if provider.remote]
+    shown: dict[str, Any] = {
+        "providers": [
+            {"name": p.name, "model": p.model, "endpoint": p.endpoint, "remote": p.remote}
+            for p in providers
+        ],
+        "artifacts": artifacts if remote else [],
+        "at_most_requests": settings.budget.requests + len(ORDER) * (1 + settings.run.corrections),
+    }
+    return shown | {"lines": list(_preview_lines(shown, bool(remote)))}
+
+
+def _preview_lines(shown: dict[str, Any], remote: bool) -> list[str]:
+    lines = [f"{p['name']}: {p['model']} at {p['endpoint']}" for p in shown["providers"]]
+    if not remote:
+        return [*lines, "nothing leaves this machine, nothing is billed"]
+    for item in shown["artifacts"]:
+        what = "may be quoted in requests" if item["leaves"] else "is kept here"
+        lines.append(f"{item['artifact']} {item['kind']} {item['name']}: {what}")
+    return [*lines, f"at most {shown['at_most_requests']} requests"]
+
+
+def _leaves(kind: str, settings: Settings) -> bool:
+    return kind not in settings.no_egress
+
+
+def _told(path: Path, stopped: Stopped, state: State) -> Stopped:
+    if stopped.reason == "provider":
+        raise ProviderGaveUp(f"{stopped.detail}; go on with: caseledger run {path}")
+    if stopped.reason != "needs_attention":
+        return stopped
+    if stopped.detail == "information_needed":
+        needs = "; ".join(str(need["what"]) for need in state.needs)
+        raise NeedsAttention(f"information is needed: {needs}. Add it: caseledger amend {path} …")
+    if stopped.detail == "outcome_unknown":
+        raise NeedsAttention(
+            "a request was sent and its outcome is unknown; send it again with: "
+            f"caseledger run {path} --resend"
+        )
+    latest = list(state.requests.values())[-1]
+    first = latest.problems[0].message if latest.problems else ""
+    raise NeedsAttention(
+        f"{latest.id} was given up ({stopped.detail.replace('_', ' ')}): {first} "
+        f"Look: caseledger log {path} --kind response. Try again: caseledger run {path}"
+    )
+
+
+def _extend_budget(book: Book, wanted: list[str]) -> None:
+    amounts: dict[str, int] = {}
+    for text in wanted:
+        name, _, number = text.partition("=")
+        if name not in _BUDGETS or not number.isdecimal():
+            raise UserError(f"--add-budget {text}: give requests=N, actions=N or characters=N")
+        amounts[_BUDGETS[name]] = int(number)
+    if amounts:
+        book.append(BudgetExtended(at=book.sources.now(), **amounts))
+
+
+def _kind(text: str) -> str:
+    if text not in _KINDS:
+        raise UserError(f"--no-egress {text}: kinds are source, log and db")
+    return _KINDS[text]
+
+
+def _libraries() -> dict[str, str]:
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "sqlite": sqlite3.sqlite_version,
+        "eventsourcing": version("eventsourcing"),
+        "pydantic": version("pydantic"),
+    }
