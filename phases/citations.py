@@ -19,9 +19,9 @@ LISTS = {
     "facts": "F",
     "entities": "N",
     "alternatives": "H",
-    "evidence": "EOFNS",
-    "evidence_for": "EOFNS",
-    "evidence_against": "EOFNS",
+    "evidence": "EOFN",
+    "evidence_for": "EOFN",
+    "evidence_against": "EOFN",
 }
 SINGLE = {"hypothesis": "H", "selected_hypothesis": "H", "database": "S"}
 NOT_CITATIONS = frozenset({"arguments"})

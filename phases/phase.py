@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -69,8 +69,9 @@ def plain_facts(accepted: Accepted, phase: str) -> list[Event]:
     ]
 
 
-def numbered(items: list[Json], letter: str, before: int) -> list[Json]:
-    """Return items with IDs assigned in answer order, after `before` existing ones."""
+def numbered(items: list[Json], letter: str, existing: Sized) -> list[Json]:
+    """Return items with IDs assigned in answer order, after all that ever existed."""
+    before = len(existing)
     return [{"id": f"{letter}{before + n}", **item} for n, item in enumerate(items, start=1)]
 
 

@@ -70,8 +70,9 @@ def feedback(rejection_kind: str, problems: tuple[Problem, ...], request: str, a
             "rule": (
                 "Answer again in full, as one JSON object under the same schema. Keep what was "
                 "right. "
-                "Cite only original IDs that the input holds (O, F, N, H, E, S), never labels or "
-                "structural references; copy paths exactly."
+                "Cite only original IDs that the input holds: O in observations, F in facts, N in "
+                "entities, E, O, F or N in evidence, H for a hypothesis, S for a database; never "
+                "labels or structural references. Copy paths exactly."
             ),
         }
     }

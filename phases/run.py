@@ -193,16 +193,14 @@ class Run:
         accepted = ResponseAccepted(
             at=now, request=request.id, attempt=attempt, answer=reference(data)
         )
-        needed = answer.get("information_needed")
-        if needed:
-            facts: list[Event] = [
+        view = restored_view(canonical.from_bytes(self.book.payload(request.document.digest)))
+        facts = find(request.phase).facts(Accepted(self.state, request.id, answer, view, now))
+        if needed := answer.get("information_needed"):
+            facts.append(
                 InformationNeeded(
                     at=now, request=request.id, phase=request.phase, items=tuple(needed)
                 )
-            ]
-        else:
-            view = restored_view(canonical.from_bytes(self.book.payload(request.document.digest)))
-            facts = find(request.phase).facts(Accepted(self.state, request.id, answer, view, now))
+            )
         self.book.append(*usage, accepted, *facts, payloads=[data])
 
     def _reject(

@@ -118,20 +118,26 @@ def _investigate(state: State, settings: Settings) -> Step:
     review = state.early_review
     if review and review["accepted"]:
         return End("early_review")
-    if exhausted := exhausted_budget(state, settings):
-        return End(exhausted)
-    if state.concluding:
+    if state.conclusion:
         return Begin("diagnosis_early") if state.reviews < EARLY_REVIEWS else End("concluded")
-    return Begin("investigation")
+    exhausted = exhausted_budget(state, settings) or requests_used(state, settings)
+    return End(exhausted) if exhausted else Begin("investigation")
 
 
 def exhausted_budget(state: State, settings: Settings) -> str:
-    """Return the reason for which a budget ends the investigation; empty if none does."""
+    """Return the reason for which no further look is possible; empty if one is."""
     limits, spent, added = settings.budget, state.spent, state.added
     if spent.evidence_characters >= limits.evidence_characters + added.evidence_characters:
         return "context_full"
-    if spent.requests >= limits.requests + added.requests:
-        return "requests_used"
     if spent.actions >= limits.actions + added.actions:
         return "actions_used"
     return ""
+
+
+def requests_used(state: State, settings: Settings) -> str:
+    """Return the reason for which no further request is possible; empty if one is.
+
+    Looks that the last request asked for are still taken: the diagnosis can use them.
+    """
+    used = state.spent.requests >= settings.budget.requests + state.added.requests
+    return "requests_used" if used else ""

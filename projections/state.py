@@ -153,7 +153,7 @@ class State:
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     spent: Spent = Spent()
     added: Spent = Spent()
-    concluding: bool = False  # the latest step asks for an early review
+    conclusion: str = ""  # why the latest step asks for an early review; empty if it does not
     early_review: Mapping[str, Any] | None = None
     reviews: int = 0
     ended: str = ""
@@ -265,7 +265,7 @@ def _amended(state: State, event: e.CaseAmended, _: int) -> State:
         intake_complete=False,
         done=frozenset(),
         hypotheses=carried,
-        concluding=False,
+        conclusion="",
         early_review=None,
         ended="",
         needs=(),
@@ -278,9 +278,8 @@ def _pinned(state: State, event: e.ConfigurationPinned, _: int) -> State:
 
 
 def _run_started(state: State, event: e.RunStarted, _: int) -> State:
-    needs = () if state.attention != "information_needed" else state.needs
-    attention = state.attention if state.attention == "information_needed" else ""
-    return replace(state, run=event.run, stopped="", attention=attention, needs=needs)
+    """A new run goes on with what there is, even if a person did not add what was asked for."""
+    return replace(state, run=event.run, stopped="", attention="", needs=())
 
 
 def _run_stopped(state: State, event: e.RunStopped, _: int) -> State:
@@ -386,7 +385,7 @@ def _abandoned(state: State, event: e.RequestAbandoned, _: int) -> State:
 def _entities(state: State, event: e.EntitiesResolved, _: int) -> State:
     return replace(
         state,
-        entities=tuple(event.result["entities"]),
+        entities=(*state.entities, *event.result["entities"]),
         unresolved=tuple(event.result["unresolved"]),
         done=state.done | {"entity_resolution"},
     )
@@ -396,19 +395,20 @@ def _interpreted(state: State, event: e.CaseInterpreted, _: int) -> State:
     rest = {key: value for key, value in event.result.items() if key != "facts"}
     return replace(
         state,
-        facts=tuple(event.result["facts"]),
+        facts=(*state.facts, *event.result["facts"]),
         interpretation=rest,
         done=state.done | {"case_interpretation"},
     )
 
 
 def _proposed(state: State, event: e.HypothesesProposed, _: int) -> State:
-    new = {item["id"]: Hypothesis(item["id"], item) for item in event.result["hypotheses"]}
-    return replace(
-        state,
-        hypotheses={**state.hypotheses, **new},
-        done=state.done | {"hypotheses"},
-    )
+    new = {
+        item["id"]: Hypothesis(item["id"], item, evidence=tuple(item["evidence"]))
+        for item in event.result["hypotheses"]
+    }
+    hypotheses = {**state.hypotheses, **new}
+    done = state.done | {"hypotheses"} if hypotheses else state.done
+    return replace(state, hypotheses=hypotheses, done=done)
 
 
 def _selected(state: State, event: e.HypothesisSelected, _: int) -> State:
@@ -437,7 +437,7 @@ def _action(state: State, event: e.ActionRequested, _: int) -> State:
         event.revision,
         event.by,
     )
-    return replace(state, actions={**state.actions, event.action: action}, concluding=False)
+    return replace(state, actions={**state.actions, event.action: action}, conclusion="")
 
 
 def _refused(state: State, event: e.ActionRefused, _: int) -> State:
@@ -481,13 +481,13 @@ def _extended(state: State, event: e.BudgetExtended, _: int) -> State:
 
 
 def _review_asked(state: State, event: e.ConclusionReached, _: int) -> State:
-    return replace(state, concluding=True)
+    return replace(state, conclusion=event.why)
 
 
 def _reviewed(state: State, event: e.EarlyReviewHeld, _: int) -> State:
     return replace(
         state,
-        concluding=False,
+        conclusion="",
         reviews=state.reviews + 1,
         early_review={"accepted": event.accepted, **event.feedback},
     )

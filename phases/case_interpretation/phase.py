@@ -9,8 +9,11 @@ from phases.phase import Accepted, Phase, numbered
 
 def facts(accepted: Accepted) -> list[Event]:
     """Return the interpretation, its facts with their IDs."""
-    before = max((int(fact["id"][1:]) for fact in accepted.state.facts), default=0)
-    result = {**accepted.answer, "facts": numbered(accepted.answer["facts"], "F", before)}
+    items = numbered(accepted.answer["facts"], "F", accepted.state.facts)
+    result = {
+        **accepted.answer,
+        "facts": [{**item, "revision": accepted.state.revision} for item in items],
+    }
     return [
         CaseInterpreted(
             at=accepted.now,

@@ -63,7 +63,7 @@ class Diagnosis(Answer):
         list[Location], Field(max_length=10, description="most likely place of the fault first")
     ]
     data: Annotated[list[DataFinding], Field(max_length=10)]
-    hypotheses: Annotated[list[Verdict], Field(max_length=8)]
+    hypotheses: Annotated[list[Verdict], Field(max_length=24)]
     confidence: Annotated[
         Probability, Field(description="that the first location is where the fault is")
     ]
@@ -93,6 +93,6 @@ class EarlyReview(Answer):
         list[Missing], Field(max_length=8, description="for a rejection: what is missing")
     ]
     alternatives: Annotated[
-        list[str], Field(max_length=8, description="IDs of hypotheses that are not ruled out")
+        list[str], Field(max_length=24, description="IDs of hypotheses that are not ruled out")
     ]
     evidence: EvidenceIds

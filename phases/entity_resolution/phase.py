@@ -9,10 +9,10 @@ from phases.phase import Accepted, Phase, numbered
 
 def facts(accepted: Accepted) -> list[Event]:
     """Return the entities with their IDs; a new revision numbers on, IDs are never reused."""
-    before = _highest(accepted)
+    items = numbered(accepted.answer["entities"], "N", accepted.state.entities)
     result = {
         **accepted.answer,
-        "entities": numbered(accepted.answer["entities"], "N", before),
+        "entities": [{**item, "revision": accepted.state.revision} for item in items],
     }
     return [
         EntitiesResolved(
@@ -22,10 +22,6 @@ def facts(accepted: Accepted) -> list[Event]:
             result=result,
         )
     ]
-
-
-def _highest(accepted: Accepted) -> int:
-    return max((int(entity["id"][1:]) for entity in accepted.state.entities), default=0)
 
 
 PHASE = Phase("entity_resolution", {"entity_resolution_v1": EntityResolution}, facts)

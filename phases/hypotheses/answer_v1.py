@@ -9,6 +9,7 @@ from pydantic import Field
 from phases.answers import (
     Answer,
     EntityIds,
+    EvidenceIds,
     FactIds,
     Line,
     Needs,

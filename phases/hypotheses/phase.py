@@ -25,7 +25,7 @@ def check(answer: dict[str, Any], context: dict[str, Any]) -> list[Problem]:
 def facts(accepted: Accepted) -> list[Event]:
     """Return the hypotheses with their IDs, and the most likely one as the first to follow."""
     state = accepted.state
-    items = numbered(accepted.answer["hypotheses"], "H", len(state.hypotheses))
+    items = numbered(accepted.answer["hypotheses"], "H", state.hypotheses)
     events: list[Event] = [
         HypothesesProposed(
             at=accepted.now,

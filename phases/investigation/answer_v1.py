@@ -42,7 +42,7 @@ class Conclusion(Answer):
 class InvestigationStep(Answer):
     """Assess what is known, then look further or conclude."""
 
-    assessments: Annotated[list[Assessment], Field(max_length=8)]
+    assessments: Annotated[list[Assessment], Field(max_length=24)]
     selected_hypothesis: Annotated[
         str | None,
         Field(description="the hypothesis to follow next, or null to keep the current one"),

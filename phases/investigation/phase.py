@@ -48,7 +48,7 @@ def facts(accepted: Accepted) -> list[Event]:
                 request=accepted.request,
             )
         )
-    events += _actions(accepted, selected or state.selected)
+    events += _actions(accepted)
     if answer["conclusion"]["ready"]:
         events.append(
             ConclusionReached(at=now, request=accepted.request, why=answer["conclusion"]["why"])
@@ -56,7 +56,7 @@ def facts(accepted: Accepted) -> list[Event]:
     return [*events, BudgetCharged(at=now, requests=1, request=accepted.request)]
 
 
-def _actions(accepted: Accepted, selected: str) -> list[Event]:
+def _actions(accepted: Accepted) -> list[Event]:
     shared = accepted.view.get("shared") or {}
     return [
         ActionRequested(
@@ -67,7 +67,7 @@ def _actions(accepted: Accepted, selected: str) -> list[Event]:
             expanded=expand(action["arguments"], shared),
             revision=accepted.state.revision,
             request=accepted.request,
-            hypothesis=action["hypothesis"] or selected,
+            hypothesis=action["hypothesis"] or "",
         )
         for number, action in enumerate(accepted.answer["actions"], start=1)
     ]

@@ -19,7 +19,10 @@ def build(state: State, reader: CaseReader, material: Material) -> Json:
         "evidence": [
             item for item in parts.evidence(state, reader, material) if item["id"] in cited
         ],
-        "catalogs": {"evidence_not_cited": sorted(set(state.evidence) - cited, key=_number)},
+        "catalogs": {
+            **material.catalogs,
+            "evidence_not_cited": sorted(set(state.evidence) - cited, key=_number),
+        },
     }
 
 

@@ -14,9 +14,12 @@ def build(state: State, reader: CaseReader, material: Material) -> Json:
         "case": parts.case(state),
         "sources": parts.sources(state, reader, material),
         "interpretation": state.interpretation,
+        "tools": material.tools,
+        "catalogs": material.catalogs,
         "selected_hypothesis": state.selected or None,
         "hypotheses": parts.hypotheses(state),
         "evidence": parts.evidence(state, reader, material),
         "budget": parts.budget(state, material.policy["budget"]),
+        "conclusion": {"why": state.conclusion},
         "earlier_review": state.early_review,
     }

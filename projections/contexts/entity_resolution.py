@@ -14,5 +14,4 @@ def build(state: State, reader: CaseReader, material: Material) -> Json:
         "case": parts.case(state),
         "sources": parts.sources(state, reader, material),
         "catalogs": material.catalogs,
-        "earlier_entities": list(state.entities),
     }

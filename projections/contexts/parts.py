@@ -64,8 +64,8 @@ def sources(state: State, reader: CaseReader, material: Material) -> Json:
             for observation in state.observations
             if observation.artifact in names
         ],
-        "facts": list(state.facts) if "case_interpretation" in state.done else [],
-        "entities": list(state.entities) if "entity_resolution" in state.done else [],
+        "facts": list(state.facts),
+        "entities": list(state.entities),
     }
 
 
