@@ -38,6 +38,7 @@ class Hypothesis(Answer):
     facts: FactIds
     observations: ObservationIds
     entities: EntityIds
+    evidence: EvidenceIds
 
 
 class Hypotheses(Answer):
