@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ledger.package import Package
     from ledger.reader import Entry, Head
     from ledger.verify import Report
+    from projections.saw import Check
 
 
 def register(app: typer.Typer) -> None:
@@ -101,15 +102,15 @@ def verify(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check the record: chain, payloads, anchor, a sealed head. Exit 1 if it was altered."""
+    """Check the record: chain, payloads, anchor, every request rebuilt. Exit 1 if it was altered."""
     from tools.output import print_json
 
-    report = _verified(case, _parse_head(head) if head else None)
+    report, checks = _verified(case, _parse_head(head) if head else None)
     if json:
-        print_json(_report_json(report))
+        print_json(_report_json(report, checks))
     else:
-        _print_report(report)
-    if not report.ok:
+        _print_report(report, checks)
+    if not report.ok or any(check.state == "differs" for check in checks):
         raise AnswerIsNo
 
 
@@ -278,44 +279,62 @@ def _parse_head(text: str) -> Head:
     return head
 
 
-def _verified(case: str, sealed: Head | None) -> Report:
+def _verified(case: str, sealed: Head | None) -> tuple[Report, list[Check]]:
+    """Return what the ledger says of itself, and every saved request rebuilt."""
     from ledger.book import Book
     from ledger.errors import LedgerDamaged, NotALedger, PackageRefused
     from ledger.package import Package, verify_package
     from ledger.verify import Report, verify_book
+    from projections.saw import check_all
     from tools.selecting import find_case, is_zip
 
     path = find_case(case)
     try:
         if is_zip(path):
             with Package(path) as package:
-                return verify_package(package, sealed)
+                report = verify_package(package, sealed)
+                return report, list(check_all(package)) if report.ok else []
         with Book.open(path) as book:
-            return verify_book(book, sealed)
+            report = verify_book(book, sealed)
+            return report, list(check_all(book)) if report.ok else []
     except (LedgerDamaged, NotALedger, PackageRefused) as error:
         report = Report()
         report.damage(getattr(error, "position", None), str(error))
-        return report
+        return report, []
 
 
-def _report_json(report: Report) -> dict[str, Any]:
+def _report_json(report: Report, checks: list[Check]) -> dict[str, Any]:
+    states = [check.state for check in checks]
     return {
         "ok": report.ok,
         "first_bad_position": report.first_bad_position,
         "head": {"position": report.head.position, "chain": report.head.chain.hex()},
         "events": report.events,
         "payloads": report.payloads,
-        "findings": [finding._asdict() for finding in report.findings],
+        "requests": {state: states.count(state) for state in ("same", "differs", "unchecked")},
+        "findings": [finding._asdict() for finding in report.findings]
+        + [
+            {"kind": "damage", "position": check.position, "message": check.detail}
+            for check in checks
+            if check.state == "differs"
+        ],
     }
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: Report, checks: list[Check]) -> None:
     from tools.output import say
 
     for finding in report.findings:
         say(f"{finding.kind}: {finding.message}")
-    counts = f"{report.events} events, {report.payloads} payloads, head {report.head}"
-    if report.ok:
+    for check in checks:
+        if check.state != "same":
+            say(f"{check.request} {check.state}: {check.detail}")
+    same = sum(check.state == "same" for check in checks)
+    rebuilt = f", {same} of {len(checks)} requests rebuilt byte for byte" if checks else ""
+    counts = f"{report.events} events, {report.payloads} payloads{rebuilt}, head {report.head}"
+    if any(check.state == "differs" for check in checks):
+        say(f"differs: {counts}")
+    elif report.ok:
         say(f"ok: {counts}")
     else:
         where = report.first_bad_position
