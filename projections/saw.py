@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from ledger import canonical
 from ledger.errors import LedgerError
-from ledger.events import RequestPrepared
+from ledger.events import ContextCreated, RequestPrepared
 from ledger.reader import CaseReader
 from projections.requests import UnknownVersion, first_difference, render
 
@@ -23,7 +23,9 @@ class Check(NamedTuple):
     detail: str = ""
 
 
-def check_request(reader: CaseReader, prepared: RequestPrepared, position: int) -> Check:
+def check_request(
+    reader: CaseReader, prepared: RequestPrepared, position: int, context_digest: str
+) -> Check:
     """Rebuild a saved request from its context with its saved versions and compare.
 
     The archived document stays what it is: a difference is reported, never papered over.
@@ -31,7 +33,7 @@ def check_request(reader: CaseReader, prepared: RequestPrepared, position: int) 
     saved = prepared.document.digest
     try:
         document = canonical.from_bytes(reader.payload(saved))
-        context = canonical.from_bytes(reader.payload(_context_digest(reader, prepared, position)))
+        context = canonical.from_bytes(reader.payload(context_digest))
         feedback = [message["content"] for message in document["messages"][1:]]
         rendered = render(prepared.protocol, context, feedback)
     except UnknownVersion as error:
@@ -50,9 +52,12 @@ def check_request(reader: CaseReader, prepared: RequestPrepared, position: int) 
 
 def check_all(reader: CaseReader, upto: int | None = None) -> Iterator[Check]:
     """Yield a check of every saved request, in order."""
+    contexts: dict[str, str] = {}
     for position, event in reader.events(upto):
-        if isinstance(event, RequestPrepared):
-            yield check_request(reader, event, position)
+        if isinstance(event, ContextCreated):
+            contexts[event.context] = event.content.digest
+        elif isinstance(event, RequestPrepared):
+            yield check_request(reader, event, position, contexts.get(event.context, ""))
 
 
 def saved_document(reader: CaseReader, prepared: RequestPrepared) -> dict[str, Any]:
@@ -60,12 +65,3 @@ def saved_document(reader: CaseReader, prepared: RequestPrepared) -> dict[str, A
     document = canonical.from_bytes(reader.payload(prepared.document.digest))
     assert isinstance(document, dict)
     return document
-
-
-def _context_digest(reader: CaseReader, prepared: RequestPrepared, position: int) -> str:
-    from ledger.events import ContextCreated
-
-    for _, event in reader.events(position):
-        if isinstance(event, ContextCreated) and event.context == prepared.context:
-            return event.content.digest
-    raise LedgerError(f"request {prepared.request} names context {prepared.context}, unknown")

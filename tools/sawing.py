@@ -9,7 +9,7 @@ from ledger.events import RequestPrepared
 from ledger.reader import CaseReader
 from projections import aliases
 from projections.requests import restored_view
-from projections.saw import Check, check_request, saved_document
+from projections.saw import Check, check_all, saved_document
 from tools.exits import UserError
 
 
@@ -31,9 +31,10 @@ def decoded_view(reader: CaseReader, name: str) -> dict[str, Any]:
 
 def checks_of(reader: CaseReader, name: str) -> Iterator[Check]:
     """Yield the check of one request, or of all."""
-    found = _prepared(reader) if name == "all" else [_find(reader, name)]
-    for position, event in found:
-        yield check_request(reader, event, position)
+    wanted = "all" if name == "all" else _find(reader, name)[1].request
+    for check in check_all(reader):
+        if wanted in ("all", check.request):
+            yield check
 
 
 def _find(reader: CaseReader, name: str) -> tuple[int, RequestPrepared]:

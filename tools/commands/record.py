@@ -102,7 +102,7 @@ def verify(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check the record: chain, payloads, anchor, every request rebuilt. Exit 1 if it was altered."""
+    """Check the record: chain, payloads, anchor, requests rebuilt. Exit 1 if it was altered."""
     from tools.output import print_json
 
     report, checks = _verified(case, _parse_head(head) if head else None)
