@@ -114,7 +114,7 @@ class _Documents:
         described = {
             "kind": "evidence",
             "action": document["action"],
-            "arguments": {k: v for k, v in document["arguments"].items() if v not in ("", None)},
+            "arguments": dict(self._state.actions[self._state.evidence[name].action].expanded),
             "found": document["found"],
             "complete": document["complete"],
         }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tools.output import one_line, safe
 
 Json = Mapping[str, Any]
+
+# What Markdown or HTML would act on: inside a word an underscore does nothing.
+_MARKUP = re.compile(r"[\\`*<\[]|(?<!\w)_|_(?!\w)")
+_AT_START = re.compile(r"\A(?:[#>+~=-]|\d+(?=[.)]))")
 
 
 def evidence_lines(document: Json) -> Iterator[str]:
@@ -181,9 +186,7 @@ def _change_request(change: Json) -> Iterator[str]:
         where = f"`{_code(item['path'])}`{function}, lines {item['first_line']}–{item['last_line']}"
         yield f"* {where}: {_text(item['what'])} {_text(item['why'])}{_ids(item['evidence'])}"
     yield ""
-    tests = [
-        f"`{_code(t['where'])}`: {t['arrange']} Expect: {t['expect']}" for t in change["tests"]
-    ]
+    tests = [f"{t['where']}: {t['arrange']} Expect: {t['expect']}" for t in change["tests"]]
     yield from _section("Tests to add", tests, bullets=True, level=3)
     repairs = [f"{r['what']} {r['why']}" for r in change["data_repair"]]
     yield from _section("Data repair", repairs, bullets=True, level=3)
@@ -202,9 +205,8 @@ def _citations(citations: Json) -> Iterator[str]:
     for name, item in citations.items():
         if item["kind"] == "evidence":
             found = "" if item["found"] else ", nothing found"
-            yield f"* **{name}** {item['action']} {_code(_inline(item['arguments']))}{found}"
-            for row in item.get("rows", ())[:4]:
-                yield f"  * `{_code(_inline(row))}`"
+            asked = ", ".join(f"{k}: {_inline(v)}" for k, v in item["arguments"].items())
+            yield f"* **{name}** {item['action']} `{_code(one_line(asked, 160))}`{found}"
         else:
             yield f"* **{name}** {item['kind']}: {_text(one_line(str(item['text']), 240))}"
     yield ""
@@ -243,7 +245,7 @@ def _ids(names: list[str]) -> str:
 def _text(text: str) -> str:
     """Return text of the case or a model as one paragraph in which Markdown and HTML do nothing."""
     plain = safe(" ".join(text.split()))
-    return "".join(f"\\{c}" if c in "\\`*_[]<>#|" else c for c in plain)
+    return _AT_START.sub(r"\\\g<0>", _MARKUP.sub(r"\\\g<0>", plain))
 
 
 def _code(text: str) -> str:

@@ -1,36 +1,28 @@
-"""Text as numbered lines, as the intake counts them.
-
-A line ends with a line feed and nothing else; a carriage return before it belongs to the line. So a
-quoted line is exactly what the snapshot holds. (`str.splitlines` also cuts at form feeds.)
-"""
+"""A text artefact and its numbered lines; what a line is, `ledger.lines` says."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
 
+from ledger.lines import split_lines, unify
+
 
 class Text:
-    """A decoded text artefact; line numbers and columns are 1-based."""
+    """A decoded text artefact, its line ends made line feeds; lines and columns are 1-based."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = unify(text)
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines without line feeds; one at the very end of the text starts no new line."""
-        lines = self.text.split("\n")
-        if not lines[-1]:
-            lines.pop()
-        return lines
+        """The lines without their ends."""
+        return split_lines(self.text)
 
     @cached_property
     def data(self) -> bytes:
-        """The text in UTF-8 for searching and parsing: the same lines, ended by line feeds only.
-
-        So `$` and a parser do not stumble over a carriage return.
-        """
-        return self.text.replace("\r\n", "\n").encode("utf-8", "replace")
+        """The text in UTF-8, for searching and parsing."""
+        return self.text.encode("utf-8", "replace")
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -48,9 +40,9 @@ class Text:
         return line, len(self.data[start:offset].decode("utf-8", "replace")) + 1
 
     def start_after(self, offset: int) -> int:
-        """Return the byte offset at which the line after the one that holds `offset` starts."""
+        """Return where the line after the one at `offset` starts; past the data for the last."""
         end = self.data.find(b"\n", offset)
-        return len(self.data) if end < 0 else end + 1
+        return len(self.data) + 1 if end < 0 else end + 1
 
     def longest(self) -> int:
         """Return the number of characters of the longest line."""

@@ -1,12 +1,13 @@
 """Regular expressions and path globs from a model, run by google-re2 in linear time.
 
 Linear still has a factor: an automaton of 3,000 instructions over a megabyte takes 13 seconds (8 ns
-for each instruction and byte were measured at worst). So there is a budget of instructions times
-bytes, which is the same on every machine, rather than a clock.
+for each instruction and byte were measured at worst, a hundredth of that usually). So a search has
+a budget of instructions times bytes, the same on every machine; a clock is the last resort.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -16,8 +17,14 @@ from phases.investigation.lines import Text
 MAX_PROGRAM = 2_000
 """Largest compiled expression, in re2 instructions."""
 
-WORK = 1_000_000_000
-"""Instructions times bytes that one search may cost; below 10 s at worst, usually milliseconds."""
+WORK = 4_000_000_000
+"""Instructions times bytes that one search may cost."""
+
+SECONDS = 10.0
+"""Time that one search may take, looked at after each piece."""
+
+_PIECE = 100_000_000
+"""Instructions times bytes between two looks at the clock: below a second at worst."""
 
 _UNSUPPORTED = (
     "invalid perl operator", "invalid escape sequence", "invalid repetition size", "bad repetition",
@@ -46,6 +53,7 @@ class Pattern:
         options.never_nl = True  # a match never reaches over a line end
         options.log_errors = False
         options.case_sensitive = not ignore_case
+        self._needle = expression.encode() if literal and not ignore_case else b""
         source = f"(?m:{expression})"
         if literal or identifier:
             source = re2.escape(expression)
@@ -56,39 +64,71 @@ class Pattern:
             self._regexp = re2.compile(source.encode("utf-8"), options)
         except re2.error as error:
             raise PatternRefused(_explain(error)) from None
-        self.instructions = int(self._regexp.programsize)
+        self.instructions = 1 if self._needle else int(self._regexp.programsize)
         if self.instructions > MAX_PROGRAM:
             raise PatternRefused(
                 f"the expression compiles to {self.instructions} instructions, at most "
                 f"{MAX_PROGRAM} are allowed: use smaller repetition counts or narrower classes"
             )
 
-    def matches(self, text: Text) -> Iterator[tuple[int, int]]:
+    def matches(self, text: Text, work: Work) -> Iterator[tuple[int, int]]:
         """Yield (line, column), 1-based, of the first match in each line that has one.
 
         One match a line: asking for all would be quadratic in the length of a line.
+
+        Raises:
+            WorkDone: when the budget is used up.
         """
-        data, at = text.data, 0
-        end = len(data) if data.endswith(b"\n") else len(data) + 1  # an end starts no new line
-        while at < end and (found := self._regexp.search(data, at)) is not None:
-            start = found.start(self._group)
-            if start >= end:
-                return
-            yield text.place(start)
-            at = text.start_after(start) if start < len(data) else end
+        data, size = text.data, max(1000, _PIECE // self.instructions)
+        for start, end in _pieces(data, size):
+            work.charge(self.instructions * (end - start + 1))
+            at = start
+            while at <= end and (found := self._find(data, at, end)) >= 0:
+                yield text.place(found)
+                at = text.start_after(found)
+
+    def _find(self, data: bytes, at: int, end: int) -> int:
+        """Return where the first match starts, -1 if there is none."""
+        if self._needle:
+            return data.find(self._needle, at, end)
+        found = self._regexp.search(data, at, end)
+        return -1 if found is None else int(found.start(self._group))
+
+
+def _pieces(data: bytes, size: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of runs of whole lines of about `size` bytes, without their last end."""
+    start = 0
+    while start < len(data):
+        end = data.rfind(b"\n", start, start + size)
+        if end < 0:
+            end = data.find(b"\n", start + size)
+        end = len(data) if end < 0 else end
+        yield start, end
+        start = end + 1
+
+
+class WorkDone(Exception):
+    """A search used up its budget; the arguments are the reason and the limit."""
 
 
 class Work:
     """What is left of a search's budget."""
 
-    def __init__(self, limit: int = WORK) -> None:
-        self.left = limit
-        self.limit = limit
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = self.left = WORK if limit is None else limit
+        self._deadline = time.monotonic() + SECONDS
 
-    def allows(self, pattern: Pattern, text: Text) -> bool:
-        """Charge searching `text`; false if that would exceed the budget."""
-        self.left -= pattern.instructions * len(text.data)
-        return self.left >= 0
+    def charge(self, cost: int) -> None:
+        """Take `cost` instructions times bytes.
+
+        Raises:
+            WorkDone: if there are not so many left, or the time is up.
+        """
+        self.left -= cost
+        if self.left < 0:
+            raise WorkDone("work", self.limit)
+        if time.monotonic() > self._deadline:
+            raise WorkDone("seconds", int(SECONDS))
 
 
 def _explain(error: Any) -> str:
