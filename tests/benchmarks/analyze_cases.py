@@ -1,6 +1,6 @@
 """Analyses case folders with the offline analyst and compares the diagnoses with the truth.
 
-    .venv/bin/python -P tests/benchmarks/analyze_cases.py CASES MATERIALISED [--only NAME…] [--json F]
+    .venv/bin/python -P tests/benchmarks/analyze_cases.py CASES MATERIALISED [--only NAME…]
 
 CASES holds one folder a case with truth.json; MATERIALISED holds, under the same names, report.md,
 source/, logs/ and db/ as they are taken in. Prints one row a case: requests, actions, CPU seconds,
@@ -78,7 +78,8 @@ def _function_rank(found: list[str], wanted: list[str]) -> int | None:
 
 def _timed(command: list) -> tuple[subprocess.CompletedProcess, float]:
     script = (
-        "import resource,subprocess,sys;d=subprocess.run(sys.argv[1:],capture_output=True,text=True);"
+        "import resource,subprocess,sys;"
+        "d=subprocess.run(sys.argv[1:],capture_output=True,text=True);"
         "u=resource.getrusage(resource.RUSAGE_CHILDREN);sys.stdout.write(d.stdout);"
         "sys.stderr.write(d.stderr+'\\n'+str(u.ru_utime+u.ru_stime));sys.exit(d.returncode)"
     )
