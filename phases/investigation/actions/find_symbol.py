@@ -20,10 +20,11 @@ from phases.investigation.actions.files import cost, file_entry
 from phases.investigation.actions.quote import Quoter
 from phases.investigation.actions.scope import GLOB, ROLE, check_glob, files_in_scope, scope_of
 from phases.investigation.index import Symbol, index_of
+from phases.investigation.index.symbols import read_by
 from phases.investigation.snapshot import Snapshot
 
 KINDS = ("any", "class", "function", "method", "variable", "type", "interface", "enum", "namespace",
-         "definition")  # fmt: skip
+         "module", "trait", "property", "definition")  # fmt: skip
 
 
 def definitions(snapshot: Snapshot, arguments: JsonObject) -> tuple[list[tuple[str, Symbol]], int]:
@@ -60,14 +61,14 @@ def run(snapshot: Snapshot, arguments: JsonObject) -> Result:
             "first": symbol.first, "last": symbol.last,
         }  # fmt: skip
         lines = range(symbol.first, min(symbol.last, symbol.first + arguments["lines"] - 1) + 1)
-        price = cost(file_entry(snapshot, "find_symbol", path)) + cost(entry)
+        price = cost(_entry(snapshot, path)) + cost(entry)
         fitting = [n for n in lines if quoter.add(path, index.text(path), n, n, {}, price)]
         if not fitting:
             break
         shown.append(entry)
     return Result(
         {
-            "files": [file_entry(snapshot, "find_symbol", path) for path in quoter.names],
+            "files": [_entry(snapshot, path) for path in quoter.names],
             "symbols": shown,
             "blocks": quoter.blocks(),
         },
@@ -79,6 +80,13 @@ def run(snapshot: Snapshot, arguments: JsonObject) -> Result:
         filter={"glob": arguments["glob"], "role": arguments["role"], "kind": arguments["kind"]},
         query={"name": arguments["name"]},
     )
+
+
+def _entry(snapshot: Snapshot, path: str) -> JsonObject:
+    """Return a file's members, and how its definitions were found."""
+    entry = file_entry(snapshot, "find_symbol", path)
+    entry["metadata"]["definitions_by"] = read_by(path, index_of(snapshot).text(path))
+    return entry
 
 
 ACTION = Action(

@@ -1,7 +1,6 @@
 """Definitions in other languages, by patterns: good enough to find where a name is defined.
 
-If tree-sitter's single-language packages are installed they could say more; nothing depends on
-them.
+With the extra `languages` installed, languages.py reads some of them better.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Symbol:
 
 def symbols_of(path: str, text: Text) -> list[Symbol]:
     """Return the definitions in a file, by first line; unknown languages have none."""
-    from phases.investigation.index import javascript, plain, python
+    from phases.investigation.index import javascript, languages, plain, python
 
     kind = extension(path)
     found: Iterable[Symbol]
@@ -52,9 +52,20 @@ def symbols_of(path: str, text: Text) -> list[Symbol]:
         found = python.symbols(text)
     elif kind in javascript.GRAMMARS:
         found = javascript.symbols(kind, text)
+    elif languages.available(kind):
+        found = languages.symbols(kind, text)
     else:
         found = plain.symbols(kind, text)
     return sorted(found, key=lambda symbol: (symbol.first, -symbol.last, symbol.qualified))
+
+
+def read_by(path: str, text: Text) -> str:
+    """Return how a file's definitions were found: `syntax tree` or `patterns`."""
+    from phases.investigation.index import javascript, languages
+
+    kind = extension(path)
+    known = kind in ("py", "pyw", "pyi") or kind in javascript.GRAMMARS or languages.available(kind)
+    return "syntax tree" if known and len(text.text) <= LARGEST else "patterns"
 
 
 def qualify(outer: str, name: str) -> str:
