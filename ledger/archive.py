@@ -6,6 +6,8 @@ Form: docs/format.md, "The package".
 from __future__ import annotations
 
 import hashlib
+import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -15,6 +17,7 @@ from typing import Any
 from ledger import canonical
 from ledger.errors import CanonicalError, CaseNotFound, PackageRefused
 from ledger.storage import translated
+from ledger.trees import is_safe_path
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -24,6 +27,12 @@ FOLDERS = ("intake/", "prompts/", "derived/")
 MAX_MEMBERS = 200_000
 MAX_BYTES = 8 * 2**30
 """Decompressed bytes of all members together."""
+MAX_MEMBER = 2 * 2**30
+"""Decompressed bytes of one member, and bytes of one payload: they are held in memory."""
+MAX_RECORD = 2 * 2**30
+"""Decompressed bytes of the events, documents and chunks: they are held in memory together."""
+MAX_PAYLOADS = 64 * 2**30
+"""Bytes of all payloads together, shared chunks counted each time."""
 MAX_MANIFEST = 64 * 2**20
 MAX_LINE = 64 * 2**20
 BLOCK = 2**20
@@ -39,9 +48,10 @@ class Archive:
         try:
             with translated(path):
                 self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError):
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error):
             raise PackageRefused(f"{path}: is not a zip file, or it is cut off") from None
         try:
+            self._check_layout()
             self._infos = self._check_directory()
             raw = b"".join(self._read(MANIFEST, self._infos[MANIFEST].file_size))
             self.identity = canonical.digest(raw)
@@ -83,42 +93,55 @@ class Archive:
     def _refuse(self, what: str) -> PackageRefused:
         return PackageRefused(f"{self._path}: {what}; the package was refused")
 
+    def _check_layout(self) -> None:
+        """Refuse bytes before, between and after the members: stock tools read past them."""
+        end = 0
+        with translated(self._path), self._path.open("rb") as file:
+            for info in self._zip.infolist():
+                file.seek(info.header_offset)
+                header = file.read(30)
+                if info.header_offset != end or len(header) != 30:
+                    raise self._refuse("has bytes outside its members")
+                name, extra = struct.unpack("<26x2H", header)
+                end += 30 + name + extra + info.compress_size
+            file.seek(-22, 2)
+            last = file.read()
+        if end != self._zip.start_dir or last[:4] != b"PK\5\6" or last[20:] != b"\0\0":
+            raise self._refuse("has bytes outside its members")
+
     def _check_directory(self) -> dict[str, zipfile.ZipInfo]:
         infos = self._zip.infolist()
         if len(infos) > MAX_MEMBERS:
             raise self._refuse(f"has {len(infos)} members, more than {MAX_MEMBERS}")
-        if sum(info.file_size for info in infos) > MAX_BYTES:
-            raise self._refuse(f"would unpack to more than {MAX_BYTES} bytes")
+        sizes = {info.filename: info.file_size for info in infos}
+        if sum(sizes.values()) > MAX_BYTES or max(sizes.values(), default=0) > MAX_MEMBER:
+            raise self._refuse(f"would unpack to more than {MAX_BYTES} bytes, {MAX_MEMBER} each")
+        if sum(sizes.get(name, 0) for name in FIXED) > MAX_RECORD:
+            raise self._refuse(f"its record would unpack to more than {MAX_RECORD} bytes")
         if not infos or infos[0].filename != MANIFEST or infos[0].file_size > MAX_MANIFEST:
             raise self._refuse(f"does not begin with a {MANIFEST}")
-        if infos[0].header_offset != 0 or self._zip.comment:
-            raise self._refuse("has bytes outside its members")
         by_name: dict[str, zipfile.ZipInfo] = {}
         for info in infos:
             if problem := _member_problem(info, by_name):
-                raise self._refuse(f"member {info.orig_filename!r} {problem}")
+                raise self._refuse(f"member {info.orig_filename[:80]!r} {problem}")
             by_name[info.filename] = info
         return by_name
 
     def _check_manifest(self, raw: bytes) -> dict[str, Any]:
         try:
             manifest = canonical.from_bytes(raw)
-            if manifest["format"] != FORMAT:
-                raise self._refuse(f"has format {manifest['format']!r}, this release reads 1")
-            head = manifest["head"]
-            if type(head["position"]) is not int or len(bytes.fromhex(head["chain"])) != 32:
-                raise TypeError
-            if type(manifest["case_id"]) is not str:
-                raise TypeError
+            form = manifest["format"]
+            if type(form) is int and form > FORMAT:
+                raise self._refuse(f"has format {form}, this release reads {FORMAT}")
+            if not canonical.same(form, FORMAT) or not _manifest_ok(manifest):
+                raise ValueError
             listed = [(m["name"], m["size"]) for m in manifest["members"]]
-            if not all(type(m["sha256"]) is str for m in manifest["members"]):
-                raise TypeError
-        except (CanonicalError, KeyError, TypeError, ValueError):
+        except (CanonicalError, KeyError, TypeError, ValueError, AttributeError):
             raise self._refuse("has a malformed manifest") from None
         present = [(i.filename, i.file_size) for n, i in self._infos.items() if n != MANIFEST]
         if listed != present:
-            odd = sorted({str(n) for n, _ in set(listed) ^ set(present)}) or ["their order"]
-            raise self._refuse(f"members are not those of its manifest: {odd[0]!r}")
+            odd = sorted({n for n, _ in set(listed) ^ set(present)}) or ["their order"]
+            raise self._refuse(f"members are not those of its manifest: {odd[0][:80]!r}")
         if [name for name, _ in listed[: len(FIXED)]] != list(FIXED):
             raise self._refuse(f"does not hold {', '.join(FIXED)} in this order")
         return manifest  # type: ignore[no-any-return]
@@ -132,24 +155,50 @@ class Archive:
                     if left < 0:
                         raise self._refuse(f"{name!r} is larger than it says")
                     yield block
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        except _UNREADABLE as error:
             raise self._refuse(f"{name!r} cannot be read ({error})") from None
         if left:
             raise self._refuse(f"{name!r} is shorter than it says")
+
+
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError),
+    *(ValueError, struct.error),
+)
+
+
+def is_hex(value: Any, size: int) -> bool:
+    """Tell whether a value is `size` bytes in lower-case hex."""
+    return type(value) is str and re.fullmatch(f"[0-9a-f]{{{2 * size}}}", value) is not None
+
+
+def _manifest_ok(manifest: dict[str, Any]) -> bool:
+    head = manifest["head"]
+    manifest["case_id"].encode()  # a lone surrogate has no bytes to hash
+    return (
+        type(head["position"]) is int
+        and is_hex(head["chain"], 32)
+        and type(manifest["case_id"]) is str
+        and type(manifest["members"]) is list
+        and all(
+            type(m["name"]) is str and type(m["size"]) is int and is_hex(m["sha256"], 32)
+            for m in manifest["members"]
+        )
+    )
 
 
 def _member_problem(info: zipfile.ZipInfo, before: Mapping[str, Any]) -> str | None:
     name = info.filename
     if name in before:
         return "occurs twice"
-    if info.orig_filename != name or "\\" in name or ":" in name or name.startswith("/"):
-        return "has a name that leads outside"
-    if any(part in ("", ".", "..") for part in name.split("/")):
+    if info.orig_filename != name or "\\" in name or ":" in name or not is_safe_path(name):
         return "has a name that leads outside"
     if name not in (MANIFEST, *FIXED) and not name.startswith(FOLDERS):
         return "does not belong in a package"
     if info.flag_bits & 0x1:
         return "is encrypted"
+    if info.flag_bits & ~0x800:  # only the one that says that the name is UTF-8
+        return "has a flag that packages do not use"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "is packed in a way that packages do not use"
     return None

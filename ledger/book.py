@@ -23,11 +23,12 @@ from ledger.errors import (
     LedgerDamaged,
     LedgerReadOnly,
     NotALedger,
+    PayloadDamaged,
     StorageError,
     UnknownEvent,
     UnsafeEvent,
 )
-from ledger.events import CaseOpened, Event, HeadAccepted
+from ledger.events import CaseOpened, Event, HeadAccepted, Ref
 from ledger.payloads import PayloadStore
 from ledger.reader import EMPTY, Entry, Head, Row
 from ledger.trees import needed_payloads
@@ -41,7 +42,6 @@ PAGE = 512
 SUFFIX = ".case"
 
 _COLUMNS = "position, version, case_id, topic, state, nonce, chain"
-_TYPES = (int, int, str, str, bytes, bytes, bytes)
 
 
 class Book:
@@ -248,12 +248,17 @@ class Book:
         """Yield rows as stored, unknown topics included."""
         for page in self._pages(_COLUMNS, after, upto):
             for values in page:
-                if tuple(map(type, values)) != _TYPES:  # SQLite checks them when writing only
+                position, version, case_id, topic, state, nonce, value = values
+                # SQLite checks types when it writes, not when it reads.
+                if not (
+                    type(version) is int
+                    and (type(case_id) is type(topic) is str)
+                    and (type(state) is type(nonce) is type(value) is bytes)
+                ):
                     raise LedgerDamaged(
-                        f"{self.path}: position {values[0]} holds a value of another type",
-                        values[0],
+                        f"{self.path}: position {position} holds a value of another type", position
                     )
-                yield Row(*values)
+                yield Row(position, version, case_id, topic, state, nonce, value)
 
     def payload(self, digest: str) -> bytes:
         """Return a payload, checked against its digest.
@@ -293,11 +298,18 @@ class Book:
         )
         while after < last:
             with storage.translated(self.path):
-                page = self._connection.execute(query, (after, last, PAGE)).fetchall()
+                page = self._fetch(query, after, last)
             if not page:
                 return
             yield page
             after = page[-1][0]
+
+    def _fetch(self, query: str, after: int, last: int) -> list[tuple]:  # type: ignore[type-arg]
+        try:
+            return self._connection.execute(query, (after, last, PAGE)).fetchall()
+        except sqlite3.DatabaseError:
+            # Row by row up to the one that cannot be read, so that it can be named.
+            return self._connection.execute(query, (after, last, 1)).fetchall()
 
     # Appending -------------------------------------------------------------------------------
 
@@ -377,7 +389,7 @@ class Book:
         """Store payloads and check that events and payloads name each other, in the transaction."""
         unnamed = {self._payloads.put(data) for data in payloads}
         for event in events:
-            for ref in needed_payloads(event, self._payloads.get):
+            for ref in self._needed(event):
                 if self._payloads.size(ref.digest) != ref.size:
                     raise UnsafeEvent(
                         f"{event.TOPIC} names payload {ref.digest} of {ref.size} bytes, "
@@ -386,6 +398,14 @@ class Book:
                 unnamed.discard(ref.digest)
         if unnamed:
             raise UnsafeEvent(f"payload {min(unnamed)} is named by no event")
+
+    def _needed(self, event: Event) -> Iterator[Ref]:
+        try:
+            yield from needed_payloads(event, self._payloads.get)
+        except PayloadDamaged:
+            raise
+        except LedgerDamaged as error:  # not the record yet: the caller's artefact or tree
+            raise UnsafeEvent(f"{event.TOPIC} cannot be stored: {error}") from None
 
     def _stored(self, first: int, count: int) -> list[tuple[int, str, bytes, bytes]]:
         """Return what stands in the places that an append wanted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -30,9 +30,8 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
         raise StorageError(f"{path}: the folder {path.parent} does not exist; create it first")
     temporary = path.with_name(f".{path.name}.new")
     with translated(path):
-        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = _take(path, temporary)
         with os.fdopen(handle, "w+b") as file:
-            _lock(path, handle)
             try:
                 file.truncate(0)
                 yield file
@@ -43,10 +42,33 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
                 temporary.unlink(missing_ok=True)
 
 
+def _take(path: Path, temporary: Path) -> int:
+    """Open the temporary file under a lock: nobody else's, and under no other name.
+
+    Its last owner may have been killed, or may just have finished, between giving the file its name
+    and taking the temporary one away. Then the file open here is that finished one.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        handle = os.open(temporary, flags, 0o600)
+        try:
+            _lock(path, handle)
+            mine = os.fstat(handle)
+            with suppress(FileNotFoundError):
+                if temporary.stat().st_ino == mine.st_ino:
+                    if mine.st_nlink == 1:
+                        return handle
+                    temporary.unlink()
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
 def _lock(path: Path, handle: int) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         raise LedgerLocked(f"{path}: another process is writing it; run again later") from None
 
 

@@ -7,17 +7,19 @@ digests are checked before anything is built on it.
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
 from ledger import canonical, topics
-from ledger.archive import Archive
+from ledger.archive import MAX_MEMBER, MAX_PAYLOADS, Archive, is_hex
 from ledger.book import Book
+from ledger.chain import NONCE_SIZE
 from ledger.clock import Sources
 from ledger.errors import CanonicalError, LedgerDamaged, PackageRefused, PayloadDamaged
 from ledger.packing import rebuilt_manifest
-from ledger.payloads import cut
+from ledger.payloads import MAX_CHUNK, cut
 from ledger.reader import Entry, Head, Row
 from ledger.verify import Report, verify_record
 
@@ -98,6 +100,29 @@ class Package:
             raise PayloadDamaged(f"payload {digest}: its bytes have {canonical.digest(data)}")
         return data
 
+    def check(self, digest: str) -> int:
+        """Check a payload against its digest without holding it; return its size.
+
+        Raises:
+            PayloadDamaged: if it is missing, withheld or different.
+        """
+        entry = self._documents.get(digest, {})
+        whole, size = hashlib.sha256(), 0
+        blocks = (
+            self._archive.blocks(entry["member"])
+            if "member" in entry
+            else (chunk for _, chunk in self.numbered_chunks(digest))
+        )
+        for block in blocks:
+            whole.update(block)
+            size += len(block)
+        if "sha256:" + whole.hexdigest() != digest or size != entry["size"]:
+            raise PayloadDamaged(
+                f"payload {digest} of {entry['size']} bytes: "
+                f"there are {size} with sha256:{whole.hexdigest()}"
+            )
+        return size
+
     def member(self, name: str) -> bytes:
         """Return a member's bytes, checked against the manifest."""
         return b"".join(self._archive.blocks(name))
@@ -118,9 +143,13 @@ class Package:
             return
         if self._chunks is None:
             self._chunks = list(self._read_chunks())
+        left = entry["size"]
         for number in entry["chunks"]:
             if number > len(self._chunks):
                 raise PayloadDamaged(f"payload {digest}: chunk {number} is missing")
+            left -= len(self._chunks[number - 1])
+            if left < 0:  # a short list of chunks can stand for any number of bytes
+                raise PayloadDamaged(f"payload {digest} has more than its {entry['size']} bytes")
             yield number, self._chunks[number - 1]
 
     def stored_payloads(self) -> Iterator[tuple[str, int]]:
@@ -130,7 +159,7 @@ class Package:
     def _read_rows(self) -> Iterator[Row]:
         for number, line in enumerate(self._lines("events.jsonl"), start=1):
             try:
-                yield _row(self.case_id, line)
+                yield _row(self.case_id, number, line)
             except (KeyError, TypeError, ValueError, AttributeError):
                 raise PackageRefused(
                     f"{self.path}: events.jsonl, line {number}: malformed"
@@ -138,27 +167,33 @@ class Package:
 
     def _read_documents(self) -> dict[str, Any]:
         documents: dict[str, Any] = {}
+        total = 0
         for number, line in enumerate(self._lines("documents.jsonl"), start=1):
             known = isinstance(line, dict) and set(line) in _DOCUMENT_FORMS
             if not known or not _document_ok(line) or line["digest"] in documents:
                 raise PackageRefused(f"{self.path}: documents.jsonl, line {number}: malformed")
             documents[line["digest"]] = line
+            total += line["size"]
+            if total > MAX_PAYLOADS:  # chunks may be shared, but somebody has to hash all of it
+                raise PackageRefused(
+                    f"{self.path}: its payloads have more than {MAX_PAYLOADS} bytes together"
+                )
         return documents
 
     def _read_chunks(self) -> Iterator[bytes]:
+        seen: set[bytes] = set()
         for number, line in enumerate(self._lines("chunks.jsonl"), start=1):
             try:
-                if line["n"] != number:
-                    raise ValueError
-                text = line.get("text")
-                if text is None:
-                    yield base64.b64decode(line["base64"], validate=True)
-                else:
-                    yield text.encode()
+                chunk = _chunk(number, line)
             except (KeyError, TypeError, ValueError, AttributeError):
                 raise PackageRefused(
                     f"{self.path}: chunks.jsonl, line {number}: malformed"
                 ) from None
+            name = hashlib.sha256(chunk).digest()
+            if name in seen:
+                raise PackageRefused(f"{self.path}: chunks.jsonl, line {number}: occurs twice")
+            seen.add(name)
+            yield chunk
 
     def _lines(self, name: str) -> Iterator[Any]:
         for number, line in enumerate(self._archive.lines(name), start=1):
@@ -172,32 +207,55 @@ _DOCUMENT_FORMS = tuple({"digest", "size", form} for form in ("chunks", "member"
 
 
 def _document_ok(line: dict[str, Any]) -> bool:
-    numbers = line.get("chunks", [])
+    digest, size, numbers = line["digest"], line["size"], line.get("chunks", [])
     return (
-        isinstance(line["digest"], str)
-        and type(line["size"]) is int
+        type(digest) is str
+        and digest.startswith("sha256:")
+        and is_hex(digest.removeprefix("sha256:"), 32)
+        and type(size) is int
+        and 0 <= size <= MAX_MEMBER
         and isinstance(line.get("member", ""), str)
+        and line.get("withheld", True) is True
         and isinstance(numbers, list)
         and all(type(n) is int and n > 0 for n in numbers)
     )
 
 
-def _row(case_id: str, line: dict[str, Any]) -> Row:
-    position, topic, value = line["position"], line["topic"], bytes.fromhex(line["chain"])
-    if type(position) is not int or type(topic) is not str:
+def _row(case_id: str, number: int, line: dict[str, Any]) -> Row:
+    """Return the row of one line of events.jsonl; ValueError and its like for a malformed one."""
+    position, topic, value = line["position"], line["topic"], _unhex(line["chain"], 32)
+    if type(position) is not int or position != number:
         raise ValueError
+    topic.encode()  # a lone surrogate has no bytes to hash
     if set(line) == {"position", "topic", "leaf", "chain"}:
-        hidden = bytes.fromhex(line["leaf"])
+        hidden = _unhex(line["leaf"], 32)
         return Row(position, position, case_id, topic, None, None, value, hidden)
     if set(line) != {"position", "topic", "state", "nonce", "chain"}:
         raise ValueError
-    state, nonce = line["state"].encode(), bytes.fromhex(line["nonce"])
+    state, nonce = line["state"].encode(), _unhex(line["nonce"], NONCE_SIZE)
     return Row(position, position, case_id, topic, state, nonce, value)
+
+
+def _chunk(number: int, line: dict[str, Any]) -> bytes:
+    """Return the bytes of one line of chunks.jsonl; ValueError and its like for a malformed one."""
+    if type(line["n"]) is not int or line["n"] != number or len(line) != 2:
+        raise ValueError
+    text = line.get("text")
+    chunk = base64.b64decode(line["base64"], validate=True) if text is None else text.encode()
+    if not 0 < len(chunk) <= MAX_CHUNK:
+        raise ValueError
+    return bytes(chunk)
+
+
+def _unhex(value: Any, size: int) -> bytes:
+    if not is_hex(value, size):
+        raise ValueError
+    return bytes.fromhex(value)
 
 
 def verify_package(package: Package, sealed: Head | None = None) -> Report:
     """Check a package: chain, payloads, and that it holds nothing that its events do not need."""
-    report = verify_record(package, sealed)
+    report = verify_record(package, package.check, sealed)
     if report.ok and not package.is_redacted:
         extra = {
             name: package.member(name)

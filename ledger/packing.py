@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 from ledger import canonical, topics
 from ledger.archive import BLOCK, FIXED, FOLDERS, FORMAT, MANIFEST
 from ledger.errors import UnknownEvent
-from ledger.events import ArtifactAdded, CaseOpened, Event, ObservationsExtracted
+from ledger.events import ArtifactAdded, CaseForked, CaseOpened, Event, ObservationsExtracted
 from ledger.files import new_file
 from ledger.reader import RecordReader, Row
 from ledger.trees import needed_payloads, tree_files
@@ -27,6 +27,7 @@ SPOOL = 16 * 2**20
 """Bytes of a member kept in memory before it goes to a temporary file."""
 
 _DATE = (1980, 1, 1, 0, 0, 0)
+# Part of format 1: a package is checked against the one that its own events give, this included.
 _README = """\
 A case of caseledger: everything a bug analysis saw, sent, received and decided, in order.
 
@@ -131,7 +132,7 @@ class _Plan:
     def _find_intake(self) -> None:
         for row in self._book.rows():
             event = _known_event(row)
-            if isinstance(event, CaseOpened):
+            if isinstance(event, (CaseOpened, CaseForked)):  # a fork has an identity of its own
                 self._identity["trial_id"] = event.trial_id
             elif isinstance(event, ObservationsExtracted) and not self._identity["generation"]:
                 self._identity["package_id"] = event.package_id

@@ -137,8 +137,10 @@ class PayloadStore:
             raise PayloadDamaged(f"payload {digest}: its bytes have {canonical.digest(data)}")
         return data
 
-    def check(self, digest: str, checked: set[int]) -> None:
-        """Check a payload against its digest, and its chunks against theirs, in bounded memory.
+    def check(self, digest: str, checked: set[int]) -> int:
+        """Check a payload against its digest, its chunks against theirs; return its size.
+
+        In bounded memory, whatever the size.
 
         Args:
             digest: the payload.
@@ -147,9 +149,10 @@ class PayloadStore:
         Raises:
             PayloadDamaged: if anything is missing or different.
         """
-        whole = hashlib.sha256()
+        whole, size = hashlib.sha256(), 0
         for number, chunk in self.chunks(digest):
             whole.update(chunk)
+            size += len(chunk)
             if number not in checked:
                 query = "SELECT digest FROM chunk WHERE id = ?"
                 stored = self._connection.execute(query, (number,)).fetchone()[0]
@@ -160,6 +163,7 @@ class PayloadStore:
                 checked.add(number)
         if "sha256:" + whole.hexdigest() != digest:
             raise PayloadDamaged(f"payload {digest}: its bytes have sha256:{whole.hexdigest()}")
+        return size
 
     def size(self, digest: str) -> int | None:
         """Return a payload's size in bytes, None if it is not there."""

@@ -211,6 +211,8 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise translate(error, path) from error
+    except UnicodeDecodeError as error:  # a message of SQLite that quotes damaged bytes
+        raise LedgerDamaged(f"{path}: the database file is damaged; run `verify`") from error
     except OSError as error:
         raise translate_os(error, path) from error
 
@@ -230,9 +232,10 @@ def translate(error: sqlite3.Error, path: Path) -> LedgerError:
         )
     if code == sqlite3.SQLITE_NOTADB:
         return NotALedger(f"{path}: is not a case ledger, or its first page is damaged")
-    if code == sqlite3.SQLITE_CORRUPT:
-        return LedgerDamaged(f"{path}: the database file is damaged ({error}); run `verify`")
-    return StorageError(f"{path}: {error}")
+    text = " ".join(str(error).split())  # SQLite may quote a stored text
+    if code == sqlite3.SQLITE_CORRUPT or text.startswith("Could not decode to UTF-8"):
+        return LedgerDamaged(f"{path}: the database file is damaged ({text}); run `verify`")
+    return StorageError(f"{path}: {text}")
 
 
 def translate_os(error: OSError, path: Path) -> LedgerError:

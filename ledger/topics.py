@@ -6,6 +6,7 @@ below is "written by a newer release", whatever it looks like.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -23,6 +24,15 @@ REGISTRY: Mapping[str, type[Event]] = {cls.TOPIC: cls for cls in EVENTS}
 
 UPCASTERS: Mapping[str, tuple[str, Upcaster]] = {}
 """Older topics: the topic they became and how. Applied when reading; rows are never rewritten."""
+
+
+_WITH_OBJECTS = frozenset(
+    cls for cls in EVENTS if any("JsonObject" in str(kind) for kind in cls.__annotations__.values())
+)
+"""Events that can hold a float, in an object of any content."""
+
+_ODD_FLOAT = re.compile(rb"[0-9][eE]|0\.0000")
+"""In any float that pydantic spells otherwise than Python: 1e22 for 1e+22, 0.00001 for 1e-05."""
 
 
 def encode(event: Event) -> tuple[str, bytes]:
@@ -63,6 +73,34 @@ def decode(
         return _decode_older(topic, state, position, registry, upcasters)
     except ValidationError as error:
         raise _explain(error, topic, position) from None
+
+
+def is_canonical(topic: str, state: bytes, event: Event | None) -> bool:
+    """Tell whether a state is byte for byte what its event is written as.
+
+    `event` is what `decode` made of it, None for one that is not known to this release.
+    """
+    try:
+        if event is not None and topic == event.TOPIC:
+            if _written_fast(event) == state and not _may_differ(event, state):
+                return True
+            return canonical.to_bytes(event.model_dump(exclude_defaults=True)) == state
+        value = canonical.from_bytes(state)
+        return type(value) is dict and canonical.to_bytes(value) == state
+    except CanonicalError:
+        return False
+
+
+def _written_fast(event: Event) -> bytes:
+    """Return the bytes pydantic writes: the canonical ones, but for some floats, and faster."""
+    return type(event).__pydantic_serializer__.to_json(event, exclude_defaults=True)
+
+
+def _may_differ(event: Event, state: bytes) -> bool:
+    if type(event) not in _WITH_OBJECTS:
+        return False
+    after_at = state.find(b'"', len(b'{"at":"'))
+    return _ODD_FLOAT.search(state, after_at) is not None
 
 
 def is_known(topic: str) -> bool:

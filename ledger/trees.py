@@ -21,20 +21,52 @@ def tree_files(document: bytes) -> list[dict[str, Any]]:
     """
     try:
         value = canonical.from_bytes(document)
-        if value["format"] != 1:
-            raise LedgerDamaged(f"a tree document has format {value['format']!r}, expected 1")
-        files: list[dict[str, Any]] = value["files"]
-        for entry in files:
-            _ = entry["path"], entry["digest"], entry["size"], entry["stored"]
+        form, files = value["format"], value["files"]
+        if not canonical.same(form, 1):
+            raise LedgerDamaged(f"a tree document has format {form!r}, expected 1")
+        problem = next(filter(None, map(_entry_problem, files)), None) or _order_problem(files)
     except (CanonicalError, KeyError, TypeError) as error:
         raise LedgerDamaged(f"a tree document is malformed: {error}") from None
-    return files
+    if problem:
+        raise LedgerDamaged(f"a tree document is malformed: {problem}")
+    return files  # type: ignore[no-any-return]
+
+
+def is_safe_path(path: str) -> bool:
+    """Tell whether a path is relative, leads nowhere but down, and is valid Unicode."""
+    if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
+        return False
+    return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def needed_payloads(event: Event, payload: Callable[[str], bytes]) -> Iterator[Ref]:
     """Yield every payload that must be stored for an event, in the order packages list them."""
     yield from references(event)
-    if isinstance(event, ArtifactAdded) and event.tree is not None:
+    if not isinstance(event, ArtifactAdded):
+        return
+    if not is_safe_path(f"{event.artifact}/{event.name}"):
+        raise LedgerDamaged(f"{event.artifact[:80]!r} has the name {event.name[:80]!r}, not a path")
+    if event.tree is not None:
         for entry in tree_files(payload(event.tree.digest)):
             if entry["stored"]:
                 yield Ref(digest=entry["digest"], size=entry["size"])
+
+
+def _entry_problem(entry: Any) -> str | None:
+    path, digest, size, stored = (entry[key] for key in ("path", "digest", "size", "stored"))
+    if type(path) is not str or not is_safe_path(path):
+        return f"{str(path)[:80]!r} is not a relative path"
+    if type(digest) is not str or type(size) is not int or size < 0 or type(stored) is not bool:
+        return f"{path[:80]!r}: digest, size or stored is not what it can be"
+    return None
+
+
+def _order_problem(files: list[dict[str, Any]]) -> str | None:
+    paths = [entry["path"] for entry in files]
+    if paths != sorted(set(paths)):
+        return "its paths are not sorted, each once"
+    every = set(paths)
+    for path in paths:
+        if any(path[:at] in every for at, character in enumerate(path) if character == "/"):
+            return f"{path[:80]!r} lies below a file"
+    return None

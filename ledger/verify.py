@@ -5,8 +5,7 @@ Whether saved requests can be rebuilt is a question for projections; the command
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -64,38 +63,54 @@ def verify_book(book: Book, sealed: Head | None = None) -> Report:
     report = Report()
     _check_sqlite(book, report)
     checked: set[int] = set()
-    documents = _check_record(
-        book, report, lambda digest: book.payloads.check(digest, checked), sealed
-    )
+
+    def check(digest: str) -> int:
+        with storage.translated(book.path):
+            return book.payloads.check(digest, checked)
+
+    documents = _check_record(book, report, check, sealed, exact=False)
     try:
-        _check_orphans(book, report, documents, checked)
-    except sqlite3.Error as error:
-        report.damage(None, f"the payload tables cannot be read: {error}")
-    _check_anchor(book, report)
+        with storage.translated(book.path):
+            _check_orphans(book, report, documents, checked)
+        _check_anchor(book, report)
+    except LedgerError as error:
+        report.damage(None, str(error))
     return report
 
 
-def verify_record(reader: CaseReader, sealed: Head | None = None) -> Report:
-    """Check the chain and the payloads of any reader, such as a package."""
+def verify_record(
+    reader: CaseReader, check: Callable[[str], int], sealed: Head | None = None
+) -> Report:
+    """Check the chain, the states and the payloads of a record that somebody else may have made.
+
+    A case file's states are the bytes that were hashed when this program wrote them. Here they must
+    also be the bytes that this program would write: no second spelling, no member twice.
+
+    Args:
+        reader: the record.
+        check: returns the size of a payload, or raises PayloadDamaged.
+        sealed: a head kept elsewhere, which the record must contain.
+    """
     report = Report()
-    _check_record(reader, report, lambda digest: _read(reader, digest), sealed)
+    _check_record(reader, report, check, sealed, exact=True)
     return report
-
-
-def _read(reader: CaseReader, digest: str) -> None:
-    reader.payload(digest)
 
 
 def _check_record(
-    reader: CaseReader, report: Report, check: Callable[[str], None], sealed: Head | None
-) -> set[str]:
-    """Walk the events once; return the digests of all payloads that they need."""
-    documents: set[str] = set()
+    reader: CaseReader,
+    report: Report,
+    check: Callable[[str], int],
+    sealed: Head | None,
+    *,
+    exact: bool,
+) -> Mapping[str, int | None]:
+    """Walk the events once; return the payloads that they need: digest, size or None if bad."""
+    documents: dict[str, int | None] = {}
     at_seal: bytes | None = None
     for row in _linked_rows(reader, report):
         if sealed and row.position == sealed.position:
             at_seal = row.chain
-        event = _decode(row, report)
+        event = _decode(row, report, exact=exact)
         if event is not None:
             _check_payloads(row.position, event, reader, report, check, documents)
     report.payloads = len(documents)
@@ -140,17 +155,22 @@ def _row_problem(row: Row, expected: int, case_id: str) -> str | None:
     return None
 
 
-def _decode(row: Row, report: Report) -> Event | None:
+def _decode(row: Row, report: Report, *, exact: bool) -> Event | None:
     if row.state is None:
         report.findings.append(Finding("note", row.position, "withheld; its place is proved"))
         return None
+    event = None
     try:
         event = topics.decode(row.topic, row.state, row.position)
     except UnknownEvent as error:
         report.findings.append(Finding("note", row.position, f"unchecked: {error}"))
-        return None
     except LedgerError as error:
         report.damage(row.position, str(error))
+        return None
+    if exact and not topics.is_canonical(row.topic, row.state, event):
+        report.damage(row.position, f"position {row.position}: its state is not canonical JSON")
+        return None
+    if event is None:
         return None
     claimed = event.case_id if isinstance(event, CaseOpened) else None
     if claimed != (row.case_id if row.position == 1 else None):
@@ -163,18 +183,23 @@ def _check_payloads(
     event: Event,
     reader: CaseReader,
     report: Report,
-    check: Callable[[str], None],
-    documents: set[str],
+    check: Callable[[str], int],
+    documents: dict[str, int | None],
 ) -> None:
     try:
         for ref in needed_payloads(event, reader.payload):
-            if ref.digest in documents:
-                continue
-            documents.add(ref.digest)
-            try:
-                check(ref.digest)
-            except LedgerError as error:
-                report.damage(position, f"position {position}: {error}")
+            if ref.digest not in documents:
+                documents[ref.digest] = None
+                try:
+                    documents[ref.digest] = check(ref.digest)
+                except LedgerError as error:
+                    report.damage(position, f"position {position}: {error}")
+            size = documents[ref.digest]
+            if size not in (None, ref.size):
+                report.damage(
+                    position,
+                    f"position {position}: payload {ref.digest} has {size} bytes, not {ref.size}",
+                )
     except LedgerError as error:  # the tree document itself
         report.damage(position, f"position {position}: {error}")
 
@@ -195,18 +220,21 @@ def _check_seal(report: Report, sealed: Head | None, at_seal: bytes | None) -> N
 
 def _check_sqlite(book: Book, report: Report) -> None:
     try:
-        for (line,) in book.connection.execute("PRAGMA integrity_check(10)"):
-            if line != "ok":
-                report.damage(None, f"SQLite: {line}")
-        stored = storage.stored_schema(book.connection)
-    except sqlite3.Error as error:
-        report.damage(None, f"SQLite: {error}")
+        with storage.translated(book.path):
+            for (line,) in book.connection.execute("PRAGMA integrity_check(10)"):
+                if line != "ok":
+                    report.damage(None, f"SQLite: {' '.join(line.split())}")
+            stored = storage.stored_schema(book.connection)
+    except LedgerError as error:
+        report.damage(None, str(error))
         return
     if stored != storage.expected_schema():
         report.damage(None, "tables, indexes or triggers are not those of format 1")
 
 
-def _check_orphans(book: Book, report: Report, documents: set[str], chunks: set[int]) -> None:
+def _check_orphans(
+    book: Book, report: Report, documents: Container[str], chunks: Container[int]
+) -> None:
     # With events of a newer release in the record, what they need is not known.
     if any(f.kind == "note" for f in report.findings) or not report.ok:
         return
