@@ -44,13 +44,16 @@ class AnchorLock:
         self._path = anchor_path(case)
         self._case = case
         self._handle = self._acquire()
+        self._length = -1  # of the line written last; not known yet
 
     def write(self, head: Head) -> None:
         """Replace the anchor's line."""
         line = f"caseledger-head/1 {head.position} {head.chain.hex()}\n".encode()
         try:
             os.pwrite(self._handle, line, 0)
-            os.ftruncate(self._handle, len(line))
+            if not 0 <= self._length <= len(line):
+                os.ftruncate(self._handle, len(line))
+            self._length = len(line)
         except OSError as error:
             kind = type(translate_os(error, self._path))
             raise kind(
@@ -58,13 +61,12 @@ class AnchorLock:
                 "itself was written: mend the cause, then open the case again"
             ) from error
 
-    def move_to(self, case: Path) -> None:
-        """Give the anchor, still locked, to a case file that was renamed."""
+    def clear(self) -> None:
+        """Forget the head: the case is being created."""
         try:
-            self._path.rename(anchor_path(case))
+            os.ftruncate(self._handle, 0)
         except OSError as error:
             raise translate_os(error, self._path) from error
-        self._path, self._case = anchor_path(case), case
 
     def remove(self) -> None:
         """Remove the anchor of a case file that did not come into being."""

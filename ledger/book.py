@@ -10,7 +10,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -29,6 +29,7 @@ from ledger.errors import (
     UnsafeEvent,
 )
 from ledger.events import CaseOpened, Event, HeadAccepted, Ref
+from ledger.files import drop_second_name, temporary_name
 from ledger.payloads import PayloadStore
 from ledger.reader import EMPTY, Entry, Head, Row
 from ledger.trees import needed_payloads
@@ -69,6 +70,7 @@ class Book:
         self._payloads = PayloadStore(connection)
         self._application: CaseApplication | None = None
         self._journal_ready = False
+        self._published = False
         self._closed = False
 
     # Opening ---------------------------------------------------------------------------------
@@ -140,6 +142,7 @@ class Book:
             _refuse_unknown_topics(path, connection)
             lock = AnchorLock(path)
             try:
+                drop_second_name(path)
                 case_id, head = _tip(path, connection)
                 book = cls(path, connection, case_id=case_id, head=head, lock=lock, sources=sources)
                 known = book.anchor()
@@ -167,29 +170,29 @@ class Book:
             CaseExists: something stands at `path` already.
         """
         path = Path(path)
+        temporary = temporary_name(path)
+        drop_second_name(path)
         _refuse_existing(path)
-        temporary = path.with_name(f".{path.name}.new")
-        lock = AnchorLock(temporary)
+        lock = AnchorLock(path)
+        book = None
+        taken = path.exists()  # somebody may have finished while we came to the lock
         try:
-            _remove_database(temporary)
-            connection = storage.create_file(temporary)
+            _refuse_existing(path)
+            lock.clear()
             try:
-                book = cls(
-                    temporary,
-                    connection,
-                    case_id="",
-                    head=EMPTY,
-                    lock=lock,
-                    sources=sources,
-                )
-                book._journal_ready = True
-                yield book
-                book._finish(path)
+                _remove_database(temporary)
+                with closing(storage.create_file(temporary)) as connection:
+                    book = cls(
+                        temporary, connection, case_id="", head=EMPTY, lock=lock, sources=sources
+                    )
+                    book._journal_ready = True
+                    yield book
+                    book._finish(path)
             finally:
-                connection.close()
                 _remove_database(temporary)
         except BaseException:
-            lock.remove()
+            if not taken and not (book and book._published):
+                lock.remove()
             raise
         finally:
             lock.release()
@@ -339,8 +342,10 @@ class Book:
             have = self._stored(first, len(events))
             if have != _wanted(stamped, nonces):  # equal: only the answer was lost
                 raise self._explain(error, taken=bool(have)) from error
-        self._case_id, self._head = _tip(self.path, self._connection)
+            commit.head = _tip(self.path, self._connection)[1]
         assert self._lock is not None
+        assert commit.head is not None
+        self._head = commit.head
         self._lock.write(self._head)
         return self._head
 
@@ -433,18 +438,18 @@ class Book:
     # Creation ---------------------------------------------------------------------------------
 
     def _finish(self, path: Path) -> None:
-        assert self._lock is not None
+        """Give the filled file its name; the anchor, written and locked, has its name already."""
         if self._head.position == 0:
             raise UnsafeEvent(f"{path}: a case needs at least one event")
         self._connection.close()
-        storage.sync(self.path)
         with storage.translated(path):
+            storage.sync(self.path)
             try:
                 os.link(self.path, path)
             except FileExistsError:
                 raise CaseExists(f"{path}: already exists; nothing was written") from None
+            self._published = True
             storage.sync(path.parent)
-        self._lock.move_to(path)
 
 
 def compare_with_anchor(book: Book, known: Head | None) -> LedgerDamaged | None:

@@ -728,6 +728,11 @@ def references(event: Event) -> tuple[Ref, ...]:
     )
 
 
+def names_payloads(event: Event) -> bool:
+    """Tell whether events of this kind can name payloads."""
+    return bool(_REF_FIELDS[type(event)])
+
+
 _REF_FIELDS: dict[type[Event], tuple[str, ...]] = {
     cls: tuple(
         name

@@ -24,11 +24,12 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
         CaseExists: something stands at `path` and `overwrite` is false.
         StorageError: the folder is missing, full or cannot be written.
     """
+    temporary = temporary_name(path)
+    drop_second_name(path)
     if not overwrite and (path.exists() or path.is_symlink()):
         raise CaseExists(f"{path}: already exists; choose another name or pass --force")
     if not path.parent.is_dir():
         raise StorageError(f"{path}: the folder {path.parent} does not exist; create it first")
-    temporary = path.with_name(f".{path.name}.new")
     with translated(path):
         handle = _take(path, temporary)
         with os.fdopen(handle, "w+b") as file:
@@ -40,6 +41,19 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
                 _publish(temporary, path, overwrite)
             finally:
                 temporary.unlink(missing_ok=True)
+
+
+def temporary_name(path: Path) -> Path:
+    """Return the hidden name under which a new file is filled."""
+    return path.with_name(f".{path.name}.new")
+
+
+def drop_second_name(path: Path) -> None:
+    """Take away what a kill between naming a new file and tidying up left: its first name."""
+    temporary = temporary_name(path)
+    with suppress(OSError):
+        if temporary.samefile(path):
+            temporary.unlink()
 
 
 def _take(path: Path, temporary: Path) -> int:

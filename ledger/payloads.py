@@ -22,15 +22,15 @@ CODEC_PLAIN, CODEC_ZLIB = 0, 1
 ZLIB_LEVEL = 6
 
 # Chosen on the growing-requests workload (docs/decisions/0004-payload-chunks.md).
-CONTAINER = 2048  # an array or object of this many bytes is cut inside
-ITEM = 1024  # a member or element of this many bytes becomes chunks of its own
-RUN = 4096  # smaller ones are gathered up to this many bytes
+CONTAINER = 4096  # an array or object of this many bytes is cut inside
+ITEM = 2048  # a member or element of this many bytes becomes chunks of its own
+RUN = 8192  # smaller ones are gathered up to this many bytes
 PIECE = 65536  # no chunk is longer when it is cut
 
 MAX_CHUNK = 2**20
 """Bytes of a chunk that a reader accepts, part of the format: what a hostile row can unpack to."""
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},]', re.DOTALL)
 _OPEN, _CLOSE, _COMMA = b"[{", b"]}", b","
 
 

@@ -54,13 +54,14 @@ class Stamped(NamedTuple):
     event: Event
 
 
-@dataclass(frozen=True)
+@dataclass
 class Commit:
-    """What must become true together with the events of one transaction."""
+    """What must become true together with the events of one transaction; `head` is the result."""
 
     expected: Head
     nonces: Sequence[bytes]
     before: Callable[[], None]  # stores payloads and checks that every named one is there
+    head: Head | None = None
 
 
 class CaseApplication(Application[str]):
@@ -166,7 +167,9 @@ class CaseRecorder(SQLiteApplicationRecorder):
         if Head(*(c.fetchone() or (0, chain.ZERO))) != commit.expected:
             raise IntegrityError("the head of the ledger is not where it was")
         commit.before()
-        c.executemany(INSERT, chained_rows(stored_events, commit))
+        rows = list(chained_rows(stored_events, commit))
+        c.executemany(INSERT, rows)
+        commit.head = Head(rows[-1][0], rows[-1][-1])
         return None
 
     def select_events(

@@ -26,6 +26,13 @@ from ledger.errors import (
 APPLICATION_ID = int.from_bytes(b"CSLG", "big")
 FORMAT = 1
 BUSY_SECONDS = 5.0
+PAGE_SIZE = 1024
+"""Bytes of a database page: chunks are 1 to 4 KB compressed, larger pages leave more of each empty
+(docs/decisions/0004-payload-chunks.md). Any page size can be read."""
+
+CHECKPOINT_PAGES = 4000
+"""Pages after which a WAL is checkpointed: as many bytes as with SQLite's default page size."""
+
 MAGIC = b"SQLite format 3\0"
 
 _TABLES = """
@@ -100,11 +107,17 @@ def create_file(path: Path) -> sqlite3.Connection:
     """
     with translated(path):
         connection = sqlite3.connect(path, isolation_level=None)
-        connection.execute("PRAGMA journal_mode = MEMORY")
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
-        connection.execute("PRAGMA foreign_keys = ON")
+        try:
+            path.chmod(0o600)
+            connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 
@@ -136,8 +149,9 @@ def open_copy(path: Path) -> tuple[sqlite3.Connection, tempfile.TemporaryDirecto
     try:
         with translated(path):
             shutil.copyfile(path, copy)
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{path}-wal", f"{copy}-wal")
+            for end in ("-wal", "-journal"):  # a journal takes back what was not committed
+                with suppress(FileNotFoundError):
+                    shutil.copyfile(f"{path}{end}", f"{copy}{end}")
             connection = _connect(copy, "rw")
             try:
                 check_format(path, connection)
@@ -159,6 +173,7 @@ def enter_wal(connection: sqlite3.Connection) -> None:
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
 
 def close_file(connection: sqlite3.Connection, *, write: bool) -> None:
@@ -202,6 +217,24 @@ def check_format(path: Path, connection: sqlite3.Connection) -> None:
         )
     if version < 1:
         raise NotALedger(f"{path}: is an unfinished case ledger; it holds nothing")
+    _check_length(path, connection)
+
+
+def _check_length(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a file whose end is missing; SQLite itself reads a cut last page as zeros.
+
+    While a WAL or journal belongs to it, the file alone says nothing.
+    """
+    if any(path.with_name(path.name + end).exists() for end in ("-wal", "-journal")):
+        return
+    size = path.stat().st_size
+    page = connection.execute("PRAGMA page_size").fetchone()[0]
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    if size < page * pages or size % page:
+        raise LedgerDamaged(
+            f"{path}: the file has {size} bytes, {page * pages} belong to it: its end is missing; "
+            "restore it from a package"
+        )
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from ledger import chain, storage, topics
 from ledger.book import Book, compare_with_anchor
 from ledger.errors import LedgerDamaged, LedgerError, StorageError, UnknownEvent
-from ledger.events import CaseOpened, Event
+from ledger.events import CaseOpened, Event, names_payloads
 from ledger.reader import EMPTY, CaseReader, Head, Row
 from ledger.trees import needed_payloads
 
@@ -186,6 +186,8 @@ def _check_payloads(
     check: Callable[[str], int],
     documents: dict[str, int | None],
 ) -> None:
+    if not names_payloads(event):
+        return
     try:
         for ref in needed_payloads(event, reader.payload):
             if ref.digest not in documents:

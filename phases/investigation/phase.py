@@ -15,20 +15,21 @@ from ledger.events import (
 )
 from phases.investigation.answer_v1 import InvestigationStep
 from phases.investigation.references import expand
-from phases.phase import Accepted, Phase
+from phases.phase import Accepted, Phase, assessed_once
 
 
 def check(answer: dict[str, Any], context: dict[str, Any]) -> list[Problem]:
     """A step either looks further or concludes, not both and not neither."""
+    problems = assessed_once([item["hypothesis"] for item in answer["assessments"]], "assessments")
     ready, actions = answer["conclusion"]["ready"], answer["actions"]
-    if answer["information_needed"] or ready != bool(actions):
-        return []
-    message = (
-        "conclusion.ready asks for an early review: then ask for no actions"
-        if ready
-        else "ask for at least one action, or set conclusion.ready"
-    )
-    return [Problem(code="step", message=message, path="$.actions")]
+    message = ""
+    if ready and actions:
+        message = "conclusion.ready asks for an early review: then ask for no actions"
+    elif not ready and not actions and not answer["information_needed"]:
+        message = "ask for at least one action, or set conclusion.ready"
+    if message:
+        problems.append(Problem(code="step", message=message, path="$.actions"))
+    return problems
 
 
 def facts(accepted: Accepted) -> list[Event]:

@@ -37,7 +37,6 @@ def test_death_at_every_boundary_then_the_same_end(tmp_path: Path, mode: str) ->
         assert contents(folder) == contents(whole), folder
 
 
-@pytest.mark.xfail(strict=True, reason="the second name of a finished file stays for ever")
 @pytest.mark.parametrize("name", ["a.case", "a.zip"])
 def test_the_next_attempt_removes_the_second_name_of_a_finished_file(
     tmp_path: Path, name: str

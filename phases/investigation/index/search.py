@@ -57,9 +57,10 @@ class TextSearch:
         ]
         self._passages: list[tuple[str, int, int]] = []
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
+        # Not `detail=column`: bm25() needs positions and gives 0 to every passage without them.
         self._connection.execute(
             "CREATE VIRTUAL TABLE passage USING fts5(path, names, body, content='', "
-            'detail=column, tokenize="unicode61 remove_diacritics 0")'
+            'tokenize="unicode61 remove_diacritics 0")'
         )
         self._connection.executemany(
             "INSERT INTO passage(rowid, path, names, body) VALUES (?, ?, ?, ?)",

@@ -83,7 +83,6 @@ def test_creating_on_a_full_disk_leaves_nothing(small_disk: Path, refused: Refus
     assert hidden(small_disk) == []
 
 
-@pytest.mark.xfail(strict=True, reason="storage.create_file fails before the clean-up is armed")
 def test_a_failed_creation_leaves_no_hidden_file(small_disk: Path) -> None:
     fill(small_disk, leave=0)
     with pytest.raises(LedgerFull):
@@ -125,7 +124,6 @@ def test_an_anchor_that_cannot_be_written_does_not_deny_the_commit(
         assert book.refresh().position == 9
 
 
-@pytest.mark.xfail(strict=True, reason="storage.sync in Book._finish is not translated")
 def test_a_failed_fsync_while_creating_is_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:

@@ -81,7 +81,6 @@ def test_a_writer_behind_the_lock_is_one_conflict(case: Path, refused: Refused) 
     assert append_one(case) == 12
 
 
-@pytest.mark.xfail(strict=True, reason="storage.open_copy leaves the rollback journal behind")
 def test_a_reader_never_sees_what_a_killed_writer_had_not_committed(case: Path) -> None:
     """In rollback-journal mode, which a writer falls back to while a reader is at work."""
     child = os.fork()

@@ -1,0 +1,143 @@
+"""What the evidence does to each hypothesis, whoever proposed it: read from its own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from phases.providers.offline.case import Case, Json, as_str, strings
+from phases.providers.offline.clues import Clues
+from phases.providers.offline.corpus import Corpus
+from phases.providers.offline.data import Odd, matching_rows
+from phases.providers.offline.ranking import Place, Ranker
+
+_DATA = ("row", "table", "database", "data viol")
+_SETTINGS = ("configuration", "packaging", "environment", "setting")
+_CLEAR = 3.2
+"""Score from which odd rows count although they hold nothing that the report names."""
+
+_COPY = ("built copy", "built file", "stale build")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where a hypothesis stands. `weight` compares hypotheses; it is no probability."""
+
+    id: str
+    state: str
+    weight: float
+    why: str
+    supporting: tuple[str, ...]
+    against: tuple[str, ...]
+
+
+class Analysis:
+    """Everything that is derived from one request, each part once."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.clues = Clues(case)
+        self.corpus = Corpus(case)
+        self.ranker = Ranker(self.clues, self.corpus)
+        self.places: list[Place] = self.ranker.places()
+        self.odd: list[Odd] = self.ranker.odd
+        self.rows = matching_rows(self.clues, self.corpus)
+
+    @property
+    def decisive(self) -> list[Odd]:
+        """Odd rows that explain the report: they hold its codes, or break a key in few rows."""
+        named = [odd for odd in self.odd if odd.codes]
+        return (named or [odd for odd in self.odd if odd.score >= _CLEAR])[:4]
+
+    def joined_alone(self, path: str) -> list[tuple[str, int, float, str]]:
+        """Return the lines of a file that go by the decisive odd column without the rest of its
+        key, the first two: (path, line, points, evidence).
+        """
+        found = [use for odd in self.decisive[:1] for use in self.ranker.incomplete_uses(odd)]
+        return [use for use in found if use[0] == path][:2]
+
+    def separation(self) -> float:
+        """Return by how much the first file leads the second, 0 to 1."""
+        if not self.places or self.places[0].points <= 0:
+            return 0.0
+        second = self.places[1].points if len(self.places) > 1 else 0.0
+        return round(1 - second / self.places[0].points, 4)
+
+    def verdicts(self) -> list[Verdict]:
+        """Return a verdict for every hypothesis, in their order."""
+        return [self._verdict(item) for item in self.case.hypotheses]
+
+    def _verdict(self, item: Json) -> Verdict:
+        words = f"{as_str(item.get('statement'))} {' '.join(strings(item.get('predicts')))}".lower()
+        statement = as_str(item.get("statement")).lower()
+        name, prior = as_str(item["id"]), item.get("likelihood")
+        prior = prior if isinstance(prior, float | int) else 0.3
+        if any(word in statement for word in _COPY):
+            return self._on_copies(name, prior)
+        if any(word in statement for word in _SETTINGS):
+            return self._on_settings(name, prior)
+        if any(word in statement for word in _DATA) and self.case.tables + list(
+            self.corpus.profiled
+        ):
+            return self._on_data(name, prior)
+        paths = [p for p in self.places if p.path.lower() in words]
+        return self._on_code(name, prior, paths, statement)
+
+    def _on_data(self, name: str, prior: float) -> Verdict:
+        found = self.decisive
+        if found:
+            cited = tuple(dict.fromkeys(odd.finding.evidence for odd in found))
+            first = found[0].finding
+            about = f" and hold {', '.join(found[0].codes)} of the report" if found[0].codes else ""
+            what = f"{', '.join(first.columns)} {first.says}"
+            why = f"Rows of {first.table} are not like the others ({what}){about}."
+            weight = prior + (0.5 if found[0].codes else 0.2)
+            return Verdict(name, "supported", weight, why, cited, ())
+        profiles = tuple(self.corpus.profiled.values())
+        if profiles:
+            why = "No profiled table shows odd rows that concern the report."
+            return Verdict(
+                name, "open" if self.odd else "refuted", prior * 0.4, why, (), profiles[:6]
+            )
+        return Verdict(name, "open", prior, "No table was profiled yet.", (), ())
+
+    def _on_settings(self, name: str, prior: float) -> Verdict:
+        catalog = self.clues.catalog
+        config = [p for p in self.places[:5] if catalog.role(p.path) == "config"]
+        if config and config[0] is self.places[0]:
+            why = f"{config[0].path} is what fits the report best."
+            return Verdict(name, "supported", prior + 0.3, why, tuple(config[0].evidence[:4]), ())
+        if self.places and self.corpus.read:
+            why = f"{self.places[0].path} fits the report better than any configuration file."
+            return Verdict(name, "open", prior * 0.5, why, (), tuple(self.places[0].evidence[:3]))
+        return Verdict(name, "open", prior, "Configuration files were not compared yet.", (), ())
+
+    def _on_copies(self, name: str, prior: float) -> Verdict:
+        traced = [x for x in self.clues.frames if self.clues.catalog.role(x.path) == "built_copy"]
+        if traced:
+            seen = (traced[0].frame.observation,)
+            why = (
+                f"A stack trace names the built file {traced[0].path}; its source was not compared."
+            )
+            return Verdict(name, "open", prior + 0.1, why, seen, ())
+        why = "Nothing that was found names a built file."
+        return Verdict(name, "open", prior * 0.5, why, (), ())
+
+    def _on_code(self, name: str, prior: float, named: list[Place], statement: str) -> Verdict:
+        if not self.places:
+            return Verdict(name, "open", prior, "No source was found for it yet.", (), ())
+        first = self.places[0]
+        defined = [
+            d.path for _, asked, d in self.corpus.symbols if asked and asked.lower() in statement
+        ]
+        hits = named or [p for p in self.places if p.path in defined] or [first]
+        best = min(hits, key=lambda place: self.places.index(place))
+        rank = self.places.index(best) + 1
+        cited = tuple(best.evidence[:6])
+        if rank == 1:
+            read = best.path in self.corpus.read
+            why = f"{best.path} fits the report best: {'; '.join(best.labels[:3])}."
+            return Verdict(name, "supported" if read else "open", prior + 0.3, why, cited, ())
+        against = tuple(first.evidence[:3])
+        why = f"{best.path} comes only {rank}. in the ranking, after {first.path}."
+        state = "refuted" if rank > 8 else "open"
+        return Verdict(name, state, prior / (1 + 0.3 * rank), why, cited[:2], against)

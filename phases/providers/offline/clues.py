@@ -1,0 +1,233 @@
+"""Everything the observations give away, gathered once: title, terms with weights, frames, names,
+errors, codes, and the search queries a person would type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from phases.providers.offline import report
+from phases.providers.offline.case import Case, Observation
+from phases.providers.offline.catalog import Catalog
+from phases.providers.offline.frames import Frame, frames, without_frames
+from phases.providers.offline.mentions import Mention, error_lines, mentions
+from phases.providers.offline.words import STOP, TOKEN, is_identifier, stems
+
+QUERY = 1000
+"""Characters that a search query may have."""
+
+_FROM_CONTRAST = 0.4
+"""Sentences about what works tell where the fault is not."""
+
+_FROM_TITLE, _FROM_TICKS, _FROM_PROSE, _FROM_CODE, _FROM_LOG = 3.0, 2.0, 1.0, 0.6, 0.4
+_VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+|<[^>]*>|\{[^}]*\}|\[[^\]]*\]")
+_LANGUAGE = frozenset(
+    ["IndexError", "KeyError", "NameError", "UnboundLocalError", "TypeError", "AttributeError",
+     "ZeroDivisionError", "RecursionError", "ReferenceError", "RangeError"]
+)  # fmt: skip
+_QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"")
+_NO_MODULE = re.compile(r"[Nn]o module named '?([\w.]+)|cannot import name '\w+' from '([\w.]+)")
+_SPELLED = re.compile(r"[A-Za-z][\w]*(?:-\w+)*")
+_ENVIRONMENT = 0.1
+"""Versions and platforms are in every report and say nothing about the place."""
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A stack frame and its file in the tree ("" if it has none)."""
+
+    frame: Frame
+    path: str
+
+
+class Clues:
+    """What can be read off the observations of a case."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.catalog = Catalog(case)
+
+    @cached_property
+    def blocks(self) -> list[Observation]:
+        """The report without the stack frames of other packages: their words are not its words."""
+        return [
+            replace(item, text=without_frames(item.text, self.catalog.is_foreign))
+            for item in self.case.report
+        ]
+
+    @cached_property
+    def pieces(self) -> list[report.Piece]:
+        return report.pieces(self.blocks)
+
+    @cached_property
+    def title(self) -> str:
+        return report.title(self.pieces)
+
+    @cached_property
+    def mentions(self) -> dict[str, list[Mention]]:
+        """Mentions by observation."""
+        own = [*self.blocks, *self.case.logs]
+        return {item.id: mentions(item.text[:60_000]) for item in own}
+
+    @cached_property
+    def frames(self) -> list[Linked]:
+        """Frames of report and logs, the report's first; the same frame once."""
+        seen: dict[tuple[str, int, str], Linked] = {}
+        for item in [*self.case.report, *self.case.logs]:
+            for frame in frames(item.text, item.id):
+                key = (frame.path, frame.line, frame.name)
+                old = seen.get(key)
+                if old is None or frame.depth < old.frame.depth:
+                    seen[key] = Linked(frame, self.catalog.of_frame(frame))
+        return list(seen.values())
+
+    @cached_property
+    def errors(self) -> list[tuple[str, str, str]]:
+        """(type, message, observation) of each error, once."""
+        found = {
+            (kind, message): item.id
+            for item in reversed([*self.case.report, *self.case.logs])
+            for kind, message in error_lines(item.text)
+        }
+        ordered = reversed(list(found.items()))
+        return [(kind, message, where) for (kind, message), where in ordered]
+
+    @cached_property
+    def symbols(self) -> list[str]:
+        """Names in code that the report gives, most often named first; frames' functions after."""
+        counts: dict[str, float] = defaultdict(float)
+        for item in self.blocks:
+            for mention in self.mentions[item.id]:
+                if mention.kind == "symbol" and mention.name.lower() not in STOP:
+                    counts[mention.name] += 1 + (mention.name in self.title)
+        return sorted(counts, key=lambda name: (-counts[name], name))[:60]
+
+    @cached_property
+    def codes(self) -> list[str]:
+        """Codes of business things, the report's first and oftenest: AB-1204, 2031-55."""
+        counts: dict[str, float] = defaultdict(float)
+        for item in self.case.report:
+            for mention in self.mentions[item.id]:
+                if mention.kind == "identifier":
+                    counts[mention.name] += 1 + 2 * (mention.name in self.title)
+        return sorted(counts, key=lambda name: (-counts[name], name))[:20]
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """Weight of each word stem: where it stands in the report says how much it means."""
+        found: dict[str, float] = defaultdict(float)
+        for piece in self.pieces:
+            weight = _FROM_CODE if piece.code else _FROM_PROSE
+            if piece.section == "title":
+                weight = _FROM_TITLE
+            elif piece.section == "environment":
+                weight = _ENVIRONMENT
+            elif not piece.code and report.tells_what_works(piece.text):
+                weight = _FROM_CONTRAST
+            self._raise(found, piece.text, weight)
+        for name in self.symbols:
+            self._raise(found, name, _FROM_TICKS)
+        for kind, message, _ in self.errors:
+            self._raise(found, f"{kind} {message}", _FROM_PROSE)
+        for item in self.case.logs:
+            if len(item.text) < 20_000:
+                self._raise(found, item.text, _FROM_LOG)
+        return dict(found)
+
+    @staticmethod
+    def _raise(found: dict[str, float], text: str, weight: float) -> None:
+        for stem in stems(text):
+            if not stem.isdigit():
+                found[stem] = max(found[stem], weight)
+
+    @cached_property
+    def queries(self) -> dict[str, str]:
+        """Search queries by name: different cuts of the report fail in different cases."""
+        prose = [p.text for p in self.pieces if not p.code and p.section != "environment"]
+        everything = [p.text for p in self.pieces if p.section != "environment"]
+        errors = [f"{kind} {message}" for kind, message, _ in self.errors[:4]]
+        made = {
+            "report": _query([self.title, *everything]),
+            "title": _query([self.title]),
+            "prose": _query([self.title, *prose]),
+            "names": _query([*self.symbols, *errors]),
+        }
+        names = {query: name for name, query in reversed(made.items()) if query}
+        return {name: query for query, name in reversed(names.items())}
+
+    @cached_property
+    def messages(self) -> list[str]:
+        """Constant parts of error messages, as the code that raises them spells them."""
+        found = []
+        for _, message, _ in self.errors:
+            parts = [part.strip(" :.,;()") for part in _VARIABLE.split(message)]
+            longest = max(parts, key=len, default="")
+            if len(longest) >= 10 and " " in longest:
+                found.append(longest[:120])
+        return list(dict.fromkeys(found))[:4]
+
+    @cached_property
+    def error_values(self) -> list[str]:
+        """Values that error messages quote, exactly as they stand there, blanks included."""
+        found = [
+            match[1] or match[2]
+            for _, message, _ in self.errors
+            for match in _QUOTED.finditer(message)
+        ]
+        return list(dict.fromkeys(value for value in found if len(value) > 1))[:20]
+
+    @cached_property
+    def language_error(self) -> bool:
+        """Whether the report's error is one that the language raises for a slip in code."""
+        said = {item.id for item in self.case.report}
+        return any(kind in _LANGUAGE for kind, _, where in self.errors if where in said)
+
+    @cached_property
+    def missing_modules(self) -> list[str]:
+        """Modules that could not be imported although the tree has them: not installed with it."""
+        found = []
+        for kind, message, _ in self.errors:
+            match = _NO_MODULE.search(message)
+            if (
+                match
+                and ("Module" in kind or "Import" in kind)
+                and self.catalog.modules(match[1] + ".x")
+            ):
+                found.append(match[1])
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def runs_commands(self) -> bool:
+        """Whether the report speaks of a command line at all."""
+        text = " ".join(item.text for item in self.case.report).lower()
+        return "command" in text or " --" in text or "python -m" in text or "cli" in text.split()
+
+    @cached_property
+    def spelled(self) -> frozenset[str]:
+        """Words and hyphenated words as the report spells them, lower case."""
+        return frozenset(
+            word.lower() for item in self.case.report for word in _SPELLED.findall(item.text)
+        )
+
+
+def _query(texts: list[str]) -> str:
+    """Return the telling words of texts, once each, as long as a query may be."""
+    found: dict[str, None] = {}
+    for text in texts:
+        for token in TOKEN.findall(text):
+            if token.lower() not in STOP and not token.isdigit() and len(token) > 1:
+                found.setdefault(token)
+    query = ""
+    for token in found:
+        if len(query) + len(token) + 1 > QUERY:
+            break
+        query += f" {token}"
+    return query.strip()
+
+
+def identifiers(texts: list[str]) -> list[str]:
+    """Return the tokens of texts that can only be names in code."""
+    return [token for text in texts for token in TOKEN.findall(text) if is_identifier(token)]

@@ -1,0 +1,144 @@
+"""Databases: which tables concern the report, which rows are odd, and which of those matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from phases.providers.offline.case import Table
+from phases.providers.offline.clues import Clues
+from phases.providers.offline.corpus import Corpus, Finding, Rows
+from phases.providers.offline.words import stems
+
+TELLING = {
+    "foreign_key_violation": 3.0,
+    "mixed_types": 3.0,
+    "near_unique": 3.0,
+    "reference_to_several": 3.0,
+    "stray_blanks": 2.5,
+    "spelling_variants": 2.0,
+    "reference_without_target": 2.0,
+    "odd_shape": 1.5,
+    "empty_text": 1.0,
+    "zero_among_others": 1.0,
+    "count_equals_offset": 1.0,
+    "rare_null": 0.7,
+    "rare_value": 0.7,
+    "without_children": 0.7,
+}
+"""How much a kind of finding means by itself: broken keys more than rare values."""
+
+OF_KEYS = frozenset({"near_unique", "reference_to_several"})
+"""Kinds of findings that say a column alone is no key."""
+
+_NAMED = 4.0
+"""Rows that hold a code of the report are what the report is about."""
+
+_FEW = 5
+"""Rows up to which a finding is an exception rather than a habit of the data."""
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A finding with how much it matters to the report. `codes`: of the report, in its rows."""
+
+    finding: Finding
+    score: float
+    codes: tuple[str, ...]
+
+
+def related_tables(clues: Clues) -> list[tuple[float, Table]]:
+    """Return tables by how much their names and columns share with the report, best first."""
+    weights = clues.weights
+    found = []
+    names = {table.name for table in clues.case.tables}
+    for table in clues.case.tables:
+        name = sum(weights.get(stem, 0.0) for stem in dict.fromkeys(stems(table.name)))
+        columns = dict.fromkeys(s for c in table.columns for s in stems(c.name))
+        shared = sum(weights.get(stem, 0.0) for stem in columns)
+        if is_shadow(table.name, names):
+            continue
+        found.append((round(3 * name + shared / (1 + len(columns)) ** 0.5, 6), table))
+    return sorted(found, key=lambda item: (-item[0], item[1].database, item[1].name))
+
+
+def is_shadow(name: str, names: set[str]) -> bool:
+    """Tell the inner tables of SQLite's full-text search, which nobody writes to by hand."""
+    stem, _, ending = name.rpartition("_")
+    inner = ending in ("data", "idx", "config", "docsize", "content", "segments", "segdir", "stat")
+    return inner and stem in names
+
+
+def odd_rows(clues: Clues, corpus: Corpus) -> list[Odd]:
+    """Return the odd rows that evidence shows, those that matter most first."""
+    found = [_odd(clues, finding) for finding in corpus.findings]
+    return sorted(found, key=lambda o: (-o.score, o.finding.table, o.finding.columns))
+
+
+def _odd(clues: Clues, finding: Finding) -> Odd:
+    at = [finding.names.index(name) for name in finding.columns if name in finding.names]
+    odd = tuple(tuple(row[n] for n in at if n < len(row)) for row in finding.rows)
+    quoted = set(clues.error_values)
+    held = tuple(
+        value for value in held_codes(clues, finding.rows)
+        if value not in quoted or value in held_codes(clues, odd)
+    )  # fmt: skip
+    words = dict.fromkeys([*stems(finding.table), *stems(" ".join(finding.columns))])
+    shared = sum(clues.weights.get(stem, 0.0) for stem in words)
+    score = TELLING.get(finding.kind, 0.5) + shared / 2
+    if held:
+        score += _NAMED
+    if finding.total > _FEW:
+        score *= 0.6
+    return Odd(finding, round(score, 6), held)
+
+
+def held_codes(clues: Clues, rows: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
+    """Return what rows hold of the report's codes (blanks at the ends aside) and of the values
+    that errors quote (exactly: a blank may be the very fault).
+    """
+    values = {str(value) for row in rows for value in row if isinstance(value, str | int)}
+    stripped = {value.strip() for value in values}
+    named = [code for code in clues.codes if code in stripped]
+    return tuple(named + [value for value in clues.error_values if value in values])
+
+
+def matching_rows(clues: Clues, corpus: Corpus) -> list[tuple[Rows, tuple[str, ...]]]:
+    """Return query results with rows that hold codes of the report."""
+    found = [(rows, held_codes(clues, rows.rows)) for rows in corpus.queried]
+    return [(rows, codes) for rows, codes in found if codes]
+
+
+def row_key(names: tuple[str, ...], row: tuple[object, ...], wanted: tuple[str, ...]) -> str:
+    """Return how to find a row again: its first column and the columns that are odd."""
+    pairs = [(n, v) for n, v in zip(names, row, strict=False)]
+    shown = [pair for at, pair in enumerate(pairs) if at == 0 or pair[0] in wanted]
+    return ", ".join(f"{name}={_value(value)}" for name, value in shown[:6])
+
+
+def _value(value: object) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def lookup(table: Table, codes: list[str]) -> str:
+    """Return the statement that finds the rows of a table that hold one of some codes; "" if no
+    column can.
+    """
+    columns = [
+        column.name for column in table.columns
+        if "CHAR" in column.type.upper() or "TEXT" in column.type.upper() or not column.type
+    ][:12]  # fmt: skip
+    wanted = ", ".join("'" + code.replace("'", "''") + "'" for code in codes[:12])
+    if not columns or not wanted:
+        return ""
+    where = " OR ".join(f"{_quoted(name)} IN ({wanted})" for name in columns)
+    return f"SELECT * FROM {_quoted(table.name)} WHERE {where} ORDER BY 1 LIMIT 20"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def sharing_column(clues: Clues, column: str) -> list[str]:
+    """Return the tables that have a column of this name: code that joins them joins by it."""
+    return [t.name for t in clues.case.tables if any(c.name == column for c in t.columns)]

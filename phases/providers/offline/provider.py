@@ -1,0 +1,36 @@
+"""Provider `offline`: the analyst without a language model, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ledger import canonical
+from phases.providers.base import Received, Reply, Sending
+from phases.providers.offline import answer
+
+
+class Offline:
+    """Answers from the request document alone; its raw answer is the answer's canonical JSON."""
+
+    name = "offline"
+    model = "offline-analyst-1"
+    endpoint = "in-process"
+    client = ""
+    api_version = ""
+    parameters: Mapping[str, Any] = {}
+    remote = False
+
+    def ask(self, document: bytes, sending: Sending) -> Received:
+        """Return the analyst's answer."""
+        sending(None)
+        return Received(canonical.to_bytes(answer(canonical.from_bytes(document))))
+
+    def read(self, body: bytes) -> Reply:
+        """Return the answer's text; nothing was billed."""
+        return Reply(body.decode(), usage={"cost_nano_usd": 0})
+
+
+def open_provider(argument: str) -> Offline:
+    """Return the analyst; it takes no argument."""
+    return Offline()

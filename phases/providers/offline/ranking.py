@@ -1,0 +1,480 @@
+"""Ranks files and functions by what the evidence shows. Each signal is one small function.
+
+A signal gives (path, points, label, evidence IDs). Without its evidence a signal is silent, so a
+rank always says what it rests on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from phases.providers.offline.clues import Clues
+from phases.providers.offline.corpus import Corpus
+from phases.providers.offline.data import OF_KEYS, Odd, odd_rows
+from phases.providers.offline.outline import Definition
+from phases.providers.offline.scoring import Pool, counts
+from phases.providers.offline.words import is_identifier, stems
+
+_PACKAGING_FILES = """
+setup.cfg setup.py pyproject.toml MANIFEST.in package.json meson.build CMakeLists.txt
+"""
+PACKAGING = frozenset(_PACKAGING_FILES.split())
+"""Files that say what is installed."""
+
+_DECLARES = re.compile(r"(?i)\b(create|index|unique|primary key|references)\b")
+"""Lines that declare a column rather than look rows up by it."""
+
+_CONSTANT = re.compile(
+    r"^(?:export\s+)?(?:const\s+|let\s+|var\s+|static\s+)?([A-Za-z_$][\w$]*)\s*(?::[^=]+)?="
+)
+_ENTRY = re.compile(r"(^|/)(cli|__main__|main|commands?|console)\.\w+$")
+"""Entry points only pass on; a report about a command says so."""
+
+_ROLES = {"source": 1.0, "config": 0.55, "types": 0.3, "data": 0.3, "other": 0.4, "": 0.8}
+"""How likely a file of a role is the fault, other things equal; others: hardly at all."""
+_UNLIKELY = 0.12
+
+MOST_FROM_DATA = 3.0
+"""Points of a line that joins by an odd column alone, where the odd rows are the report's."""
+
+_TEXT = 1.5
+"""Points of the function whose words fit best, of all that were read."""
+
+_DEFINES = 0.9
+"""Points for the only definition of a name of the report: often only the way in to the fault."""
+
+_FRAME = 1.6
+"""Points of the innermost frame of our own code: right in about half of the cases."""
+
+_OWN_FAULT = 4.5
+"""Points of the innermost frame of a trace if it is ours and the language itself complains there,
+about an index, a key, a name or a type: nobody raised that on purpose.
+"""
+
+_PATH = 1.5
+"""Most points for words of the report in a path."""
+
+_SPELLED = {"title": 1.2, "code": 0.7, "text": 0.4}
+"""Points of a folder or file name that the report spells out, by where it does."""
+
+_NEAR = 3
+"""Ranks count as 1 / (_NEAR + rank): the first places differ most."""
+
+_QUERIES = {"report": 1.3, "title": 1.0, "prose": 0.8, "names": 0.9, "data": 1.0, "inside": 0.0}
+"""How much a search counts by what it asked for."""
+
+
+class Framed(NamedTuple):
+    """A stack frame's place in the source. `nearness`: 0 is the innermost of our own."""
+
+    path: str
+    line: int
+    name: str
+    nearness: int
+    observation: str
+    own_fault: bool = False
+
+
+class Signal(NamedTuple):
+    """Points for a file and why."""
+
+    path: str
+    points: float
+    kind: str
+    label: str
+    evidence: tuple[str, ...]
+
+
+@dataclass
+class Place:
+    """A file with its points and its functions, best first."""
+
+    path: str
+    points: float = 0.0
+    signals: list[Signal] = field(default_factory=list)
+    functions: list[tuple[float, Definition]] = field(default_factory=list)
+
+    @property
+    def evidence(self) -> list[str]:
+        """Evidence of the signals, the strongest first."""
+        ordered = sorted(self.signals, key=lambda s: (-s.points, s.label))
+        return list(dict.fromkeys(name for signal in ordered for name in signal.evidence))
+
+    @property
+    def labels(self) -> list[str]:
+        """What speaks for the file, the strongest first."""
+        ordered = sorted(self.signals, key=lambda s: (-s.points, s.label))
+        return list(dict.fromkeys(signal.label for signal in ordered))
+
+
+class Ranker:
+    """Ranks the files of one request."""
+
+    def __init__(self, clues: Clues, corpus: Corpus) -> None:
+        self.clues = clues
+        self.corpus = corpus
+
+    def places(self) -> list[Place]:
+        """Return the files that something speaks for, most likely first."""
+        found: dict[str, Place] = {}
+        for signal in self._signals():
+            if signal.points > 0 and signal.path:
+                place = found.setdefault(signal.path, Place(signal.path))
+                place.signals.append(signal)
+        pool = self._pool()
+        for place in found.values():
+            weight = self._weight(place.path)
+            place.functions = self._functions(place.path, pool)
+            place.points = round(weight * _sum(place.signals), 6)
+        return sorted(found.values(), key=lambda p: (-p.points, p.path))
+
+    def _weight(self, path: str) -> float:
+        weight = _ROLES.get(self.clues.catalog.role(path), _UNLIKELY)
+        passing_on = _ENTRY.search(path) and not self.clues.runs_commands
+        return weight * 0.8 if passing_on else weight
+
+    def _signals(self) -> Iterator[Signal]:
+        yield from self._searches()
+        yield from self._frames()
+        yield from self._symbols()
+        yield from self._uses()
+        yield from self._modules()
+        yield from self._paths()
+        yield from self._packaging()
+        yield from self._keys()
+        yield from self._texts()
+
+    def purpose(self, query: str, glob: str) -> str:
+        """Return what a search was for, recognised by its words."""
+        if glob:
+            return "inside"
+        named = {words: name for name, words in self.clues.queries.items()}
+        return named.get(query, "data")
+
+    def _searches(self) -> Iterator[Signal]:
+        for ranking in self.corpus.rankings:
+            weight = self._query_weight(self.purpose(ranking.query, ranking.glob))
+            order = list(dict.fromkeys(path for path, _ in ranking.hits))
+            for rank, path in enumerate(order, 1):
+                points = weight * (_NEAR + 1) / (_NEAR + rank)
+                yield Signal(
+                    path, points, "search", "matches the words of the report", (ranking.evidence,)
+                )
+
+    def _query_weight(self, purpose: str) -> float:
+        """Return what a search counts; one that odd rows suggested less if they may be chance."""
+        chance = purpose == "data" and not any(odd.codes for odd in self.odd)
+        return _QUERIES[purpose] * (0.4 if chance else 1.0)
+
+    def _frames(self) -> Iterator[Signal]:
+        """Frames are a boost: the innermost of ours most, callers less."""
+        best: dict[str, Signal] = {}
+        for place in self.framed:
+            points = (_OWN_FAULT if place.own_fault else _FRAME) / (1 + 0.4 * place.nearness)
+            label = f"stands in a stack trace at line {place.line}"
+            shown = self.corpus.quoting(place.path, place.line, place.line)
+            signal = Signal(place.path, points, "frame", label, (*shown[:1], place.observation))
+            if place.path not in best or points > best[place.path].points:
+                best[place.path] = signal
+        yield from best.values()
+
+    @cached_property
+    def framed(self) -> list[Framed]:
+        """Where stack frames are in the source, the innermost first.
+
+        A frame of a built copy is taken to the source by the name of its function.
+        """
+        own = [linked for linked in self.clues.frames if linked.path]
+        depths = sorted({linked.frame.depth for linked in own})
+        found = []
+        for linked in own:
+            frame, nearness = linked.frame, depths.index(linked.frame.depth)
+            if self.clues.catalog.role(linked.path) != "built_copy":
+                own_fault = frame.depth == 0 and self.clues.language_error
+                place = (linked.path, frame.line, frame.name, nearness, frame.observation)
+                found.append(Framed(*place, own_fault))
+                continue
+            last = frame.name.rpartition(".")[2]
+            found += [
+                Framed(d.path, d.first, d.name, nearness, frame.observation)
+                for _, asked, d in self.corpus.symbols
+                if asked == last and self.clues.catalog.role(d.path) == "source"
+            ]
+        return sorted(found, key=lambda f: (f.nearness, f.path, f.line))
+
+    def _symbols(self) -> Iterator[Signal]:
+        """A name of the report that is defined in few places. Plain words such as `date` are
+        defined by chance.
+        """
+        places: dict[str, list[tuple[str, Definition]]] = defaultdict(list)
+        for name, asked, definition in self.corpus.symbols:
+            places[asked].append((name, definition))
+        for asked, found in places.items():
+            ours = [x for x in found if self.clues.catalog.role(x[1].path) in ("source", "")]
+            paths = {d.path: evidence for evidence, d in reversed(ours)}
+            sure = 1.0 if is_identifier(asked) else 0.4
+            for path, evidence in sorted(paths.items()):
+                points = sure * _DEFINES / len(paths) ** 0.7
+                yield Signal(path, points, "defines", f"defines {asked}", (evidence,))
+
+    def _uses(self) -> Iterator[Signal]:
+        """A name or text that occurs in few files says more than one that is everywhere."""
+        for uses in self.corpus.uses:
+            paths = dict.fromkeys(path for path, _, _ in uses.hits)
+            ours = [p for p in paths if self.clues.catalog.role(p) in ("source", "config", "")]
+            message = uses.name in self.clues.messages
+            weight, kind = (1.4, "message") if message else (0.7, "uses")
+            label = f"holds the error's text ({uses.name})" if message else f"uses {uses.name}"
+            if is_expression(uses.name):
+                continue
+            for path in ours:
+                yield Signal(path, weight / len(ours) ** 0.7, kind, label, (uses.evidence,))
+
+    def _modules(self) -> Iterator[Signal]:
+        """Modules that report or log name with dots: `shop.basket` is shop/basket.py."""
+        traced = {linked.frame.path.rpartition("/")[2] for linked in self.clues.frames}
+        for item in self.clues.case.observations:
+            points = 0.5 if item.source == "report" else 0.15
+            for mention in self.clues.mentions[item.id]:
+                if mention.kind == "symbol" and "." in mention.name:
+                    for path in self.clues.catalog.modules(mention.name)[:1]:
+                        if not path.endswith(("__init__.py", "index.js")):
+                            yield Signal(
+                                path, points, "module", f"is module {mention.name}", (item.id,)
+                            )
+                elif mention.kind == "file" and mention.name.rpartition("/")[2] not in traced:
+                    for path in self.clues.catalog.by_suffix(mention.name, 2)[:2]:
+                        yield Signal(
+                            path, points, "module", f"is named ({mention.name})", (item.id,)
+                        )
+
+    def _paths(self) -> Iterator[Signal]:
+        """Words of the report that stand in the path itself; rare ones, and folders spelled out."""
+        weights = self.clues.weights
+        observed = tuple(item.id for item in self.clues.case.report[:1])
+        for path in self.corpus.paths:
+            words = dict.fromkeys(stems(path.rpartition(".")[0].replace("/", " ")))
+            shared = sum(weights.get(word, 0.0) * self._rare(word) for word in words)
+            points = _PATH * min(1.0, shared / 6)
+            yield Signal(path, points, "path", "has words of the report in its path", observed)
+            for part in dict.fromkeys(path.lower().split("/")):
+                name = part.partition(".")[0]
+                if len(name) >= 5 and name in self.clues.spelled and self._spread(name) <= 0.1:
+                    points = _SPELLED[self._where_spelled(name)]
+                    label = f"has {name} in its path, as the report"
+                    yield Signal(path, points, "path", label, observed)
+
+    def _where_spelled(self, name: str) -> str:
+        """Return where the report spells a name: in its title, as code, or in its text."""
+        if name in {word.lower() for word in self.clues.title.split()}:
+            return "title"
+        ticked = any(f"`{name}`" in item.text.lower() for item in self.clues.case.report)
+        return "code" if ticked else "text"
+
+    def _rare(self, stem: str) -> float:
+        """Return how telling a word is in paths: the package's own name is in all of them."""
+        return 1 / float(max(1, self._in_paths.get(stem, 1)) ** 0.5)
+
+    @cached_property
+    def _in_paths(self) -> dict[str, int]:
+        found: dict[str, int] = defaultdict(int)
+        for file in self.clues.case.files:
+            for word in dict.fromkeys(stems(file.path.replace("/", " "))):
+                found[word] += 1
+        return found
+
+    def _spread(self, name: str) -> float:
+        """Return the share of files below a folder or name."""
+        return self._named_parts.get(name, 0) / max(1, len(self.clues.case.files))
+
+    @cached_property
+    def _named_parts(self) -> dict[str, int]:
+        found: dict[str, int] = defaultdict(int)
+        for file in self.clues.case.files:
+            for name in {part.partition(".")[0] for part in file.path.lower().split("/")}:
+                found[name] += 1
+        return found
+
+    def _packaging(self) -> Iterator[Signal]:
+        """A module of the tree that cannot be imported was not packaged: no one declares it."""
+        for module in self.clues.missing_modules:
+            for path in self.corpus.read:
+                lines = self.corpus.lines(path)
+                if path.rpartition("/")[2] in PACKAGING and any(
+                    "packages" in x for x in lines.values()
+                ):
+                    cited = tuple(self.corpus.read[path][:2])
+                    yield Signal(
+                        path, 14.0, "packaging", f"declares packages; {module} is not found", cited
+                    )
+
+    def _keys(self) -> Iterator[Signal]:
+        """Lines that use an odd column without the rest of its key."""
+        for odd in self.odd[:3]:
+            for path, line, points, evidence in self.incomplete_uses(odd):
+                label = f"uses {', '.join(odd.finding.columns)} alone in line {line}"
+                yield Signal(path, points, "data", label, (evidence, odd.finding.evidence))
+
+    @cached_property
+    def odd(self) -> list[Odd]:
+        """Odd rows, those that matter most first."""
+        return odd_rows(self.clues, self.corpus)
+
+    def incomplete_uses(self, odd: Odd) -> list[tuple[str, int, float, str]]:
+        """Return (path, line, points, evidence) of lines that join or look up by an odd column
+        without the other columns of the declared key it is part of.
+        """
+        known = self._alone.get(odd)
+        if known is None:
+            known = self._alone[odd] = self._incomplete_uses(odd)
+        return known
+
+    @cached_property
+    def _alone(self) -> dict[Odd, list[tuple[str, int, float, str]]]:
+        return {}
+
+    def _incomplete_uses(self, odd: Odd) -> list[tuple[str, int, float, str]]:
+        finding = odd.finding
+        if finding.kind not in OF_KEYS:
+            return []
+        rest = self.corpus.rest_of_key(finding.columns)
+        found = []
+        for uses in self.corpus.uses:
+            if not is_expression(uses.name) or not all(c in uses.name for c in finding.columns):
+                continue
+            for path, number, _ in uses.hits:
+                text = self.corpus.lines(path).get(number, "")
+                if _DECLARES.search(text):
+                    continue
+                complete = any(column in text for column in rest)
+                points = MOST_FROM_DATA * (1.0 if " join " in f" {text.lower()}" else 0.7)
+                points *= (0.2 if complete else 1.0) * (1.0 if odd.codes else 0.4)
+                found.append((path, number, points, uses.evidence))
+        return sorted(found, key=lambda item: (-item[2], item[0], item[1]))[:6]
+
+    def _texts(self) -> Iterator[Signal]:
+        """The best function of what was read, against the best of all."""
+        pool, weights = self._pool(), self.clues.weights
+        best: dict[str, tuple[float, Definition]] = {}
+        for path in self.corpus.read:
+            scored = [(pool.score(_key(d), weights), d) for d in self._leaves(path)]
+            if scored:
+                best[path] = max(scored, key=lambda pair: (pair[0], -pair[1].first))
+        top = max((score for score, _ in best.values()), default=0.0)
+        for path, (score, definition) in best.items():
+            if top > 0:
+                cited = self.corpus.quoting(path, definition.first, definition.last)[:2]
+                label = f"{definition.qualified} has the report's words"
+                yield Signal(path, _TEXT * (score / top) ** 2, "text", label, tuple(cited))
+
+    # Functions ------------------------------------------------------------------------------
+
+    def _pool(self) -> Pool:
+        if not hasattr(self, "_pooled"):
+            documents = {}
+            for path in self.corpus.paths:
+                lines = self.corpus.lines(path)
+                for item in self._leaves(path):
+                    body = "\n".join(
+                        lines[n] for n in range(item.first, min(item.last, item.first + 400) + 1)
+                        if n in lines
+                    )  # fmt: skip
+                    documents[_key(item)] = counts(item.qualified, body)
+            self._pooled = Pool(documents)
+        return self._pooled
+
+    def _leaves(self, path: str) -> list[Definition]:
+        """Return functions, and classes that show no function of their own."""
+        all_ = self.corpus.definitions(path)
+        starts = [d.first for d in all_]
+        return [
+            d for d in all_
+            if d.kind != "class" or not any(d.first < first <= d.last for first in starts)
+        ]  # fmt: skip
+
+    def _functions(self, path: str, pool: Pool) -> list[tuple[float, Definition]]:
+        """Return the functions of a file with their points, best first."""
+        found = []
+        for item in self._leaves(path):
+            points = pool.score(_key(item), self.clues.weights) + self._extra(item)
+            found.append((round(points, 6), item))
+        found.sort(key=lambda pair: (-pair[0], pair[1].first, pair[1].qualified))
+        unique: dict[str, tuple[float, Definition]] = {}
+        for pair in found:  # overloads share a name: the longest has the code
+            old = unique.get(pair[1].qualified)
+            longer = old is not None and _length(pair[1]) > _length(old[1])
+            if old is None or longer:
+                unique[pair[1].qualified] = (max(pair[0], old[0] if old else 0.0), pair[1])
+        return list(unique.values())
+
+    def _extra(self, item: Definition) -> float:
+        """Frames, names and odd columns point at functions directly; in shares of the best text."""
+        share = 0.0
+        for framed in self.framed:
+            inside = framed.path == item.path and item.first <= framed.line <= item.last
+            if inside or (framed.path == item.path and framed.name.rpartition(".")[2] == item.name):
+                share = max(share, 0.8 / (1 + 0.5 * framed.nearness))
+        for odd in self.odd[:3]:
+            for path, line, points, _ in self.incomplete_uses(odd):
+                if path == item.path and item.first <= line <= item.last:
+                    share = max(share, points / MOST_FROM_DATA)
+                elif path == item.path and self._holds_constant(item, line):
+                    share = max(share, 0.9 * points / MOST_FROM_DATA)
+        names = {name.rpartition(".")[2] for name in self.clues.symbols}
+        if item.name in names:
+            share += 0.2
+        elif any(len(name) > 4 and name in item.name for name in names):
+            share += 0.15
+        return share * self._best_text
+
+    def _holds_constant(self, item: Definition, line: int) -> bool:
+        """Tell whether a function uses the module-level constant that a line belongs to: queries
+        and patterns often stand above the function that runs them.
+        """
+        lines = self.corpus.lines(item.path)
+        for number in range(line, max(0, line - 60), -1):
+            if match := _CONSTANT.match(lines.get(number, " ")):
+                within = range(item.first, item.last + 1)
+                name = re.compile(rf"(?<![\w$]){re.escape(match[1])}(?![\w$])")
+                return any(name.search(lines.get(n, "")) for n in within)
+        return False
+
+    @cached_property
+    def _best_text(self) -> float:
+        pool, weights = self._pool(), self.clues.weights
+        return max((pool.score(name, weights) for name in pool.documents), default=0.0)
+
+
+def is_expression(query: str) -> bool:
+    """Tell a regular expression of ours from a name or a text."""
+    return query.startswith("(?i)")
+
+
+def _length(item: Definition) -> int:
+    return item.last - item.first
+
+
+def _key(item: Definition) -> str:
+    return f"{item.path}\0{item.first}\0{item.qualified}"
+
+
+def _sum(signals: list[Signal]) -> float:
+    """Add up signals; several of one kind count less and less, so that none drowns the others."""
+    grouped: dict[str, list[float]] = defaultdict(list)
+    for signal in signals:
+        grouped[signal.kind].append(signal.points)
+    total = 0.0
+    for kind, points in sorted(grouped.items()):
+        if kind == "search":
+            total += sum(points)
+            continue
+        if kind == "data":
+            total += max(points)
+            continue
+        total += sum(p / (1 + n) for n, p in enumerate(sorted(points, reverse=True)))
+    return total

@@ -1,0 +1,140 @@
+"""A report as people write it: sections by heading, sentences, code, and where each stands."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from phases.providers.offline.case import Observation
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r"^ {0,3}#{1,6}\s+(?P<title>.+?)\s*#*$")
+_LABEL = re.compile(r"^\s*\**(?P<title>[A-Z][\w' ]{2,40}?)\**:\**\s*(?P<rest>.*)$")
+_RULE = re.compile(r"^\s*([=-])\1{2,}\s*$")
+_ITEM = re.compile(r"^\s{0,8}([-*+]|\d{1,3}[.)])\s+")
+_END = re.compile(r"(?<=[.!?:])[\"')]?\s+(?=[A-Z`\"'(\[\d])")
+_SHORT = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|approx|no|nr|resp)\.$", re.IGNORECASE)
+_FRAME = re.compile(r'^\s*(File "|at \S|Traceback |\^|\.\.\.|During handling|The above exc)')
+
+_UNAFFECTED = re.compile(
+    r"\b(works?|fine|correct(?:ly)?|right|not affected|unaffected|no problem|did not happen"
+    r"|is ok)\b",
+    re.I,
+)
+_NEGATED = re.compile(r"\b(not|n't|never|no longer) \w{0,12}\s?(works?|right|correct)\b", re.I)
+
+_SECTIONS = (
+    ("expected", ("expected", "should", "wanted", "desired", "expectation")),
+    ("steps", ("steps", "reproduc", "what we did", "how to", "to repeat")),
+    ("environment", ("environment", "version", "setup", "system info", "platform")),
+    ("observed", ("observed", "actual", "happen", "symptom", "result", "got", "output", "log")),
+)
+"""Heading words that tell what a section is for; the first kind that fits wins."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A sentence or a line of code of the report. `code`: inside a fence, or a traceback line."""
+
+    text: str
+    section: str
+    code: bool
+    observation: str
+
+
+def section_of(heading: str) -> str:
+    """Return what a heading announces: expected, observed, steps, environment, or ""."""
+    lower = heading.lower()
+    return next((kind for kind, words in _SECTIONS if any(w in lower for w in words)), "")
+
+
+def pieces(report: list[Observation]) -> list[Piece]:
+    """Return the report in order, headings left out but the first one (its title)."""
+    found: list[Piece] = []
+    section, fenced = "title", False
+    for observation in report:
+        for paragraph, code, heading in _paragraphs(observation.text, fenced):
+            if heading:
+                if section == "title" and not found:
+                    found.append(Piece(paragraph, "title", False, observation.id))
+                    section = ""
+                else:
+                    section = section_of(paragraph)
+                continue
+            if section == "title":
+                section = ""
+            kind, rest = _labelled(paragraph, code)
+            section_now = kind or section
+            parts = [rest] if code else sentences(rest)
+            found += [Piece(p, section_now, code, observation.id) for p in parts if p.strip()]
+        fenced = _open_fence(observation.text, fenced)
+    return found
+
+
+def title(all_: list[Piece]) -> str:
+    """Return the report's title: its first heading, else its first sentence."""
+    named = [piece.text for piece in all_ if piece.section == "title"]
+    return (named or [piece.text for piece in all_ if not piece.code] or [""])[0]
+
+
+def sentences(paragraph: str) -> list[str]:
+    """Return the sentences of running text, words unchanged, blanks unified."""
+    flat = " ".join(paragraph.split())
+    found: list[str] = []
+    for part in _END.split(flat):
+        if found and (_SHORT.search(found[-1]) or len(found[-1]) < 4):
+            found[-1] += " " + part
+        elif part:
+            found.append(part)
+    return found
+
+
+def tells_what_works(sentence: str) -> bool:
+    """Tell whether a sentence is about what is not affected."""
+    return bool(_UNAFFECTED.search(sentence)) and not _NEGATED.search(sentence)
+
+
+def _labelled(paragraph: str, code: bool) -> tuple[str, str]:
+    """Read `Expected: the rows stay` as a section of its own paragraph."""
+    match = None if code else _LABEL.match(paragraph)
+    kind = section_of(match["title"]) if match else ""
+    return (kind, match["rest"]) if match and kind and match["rest"] else ("", paragraph)
+
+
+def _open_fence(text: str, fenced: bool) -> bool:
+    for line in text.split("\n"):
+        if _FENCE.match(line):
+            fenced = not fenced
+    return fenced
+
+
+def _paragraphs(text: str, fenced: bool) -> list[tuple[str, bool, bool]]:
+    """Return (text, code, heading) of each paragraph, list item, code line and heading."""
+    found: list[tuple[str, bool, bool]] = []
+    running: list[str] = []
+    lines = text.split("\n")
+
+    def close() -> None:
+        if running:
+            found.append((" ".join(running), False, False))
+            running.clear()
+
+    for at, line in enumerate(lines):
+        following = lines[at + 1] if at + 1 < len(lines) else ""
+        heading = _HEADING.match(line)
+        if _FENCE.match(line):
+            close()
+            fenced = not fenced
+        elif fenced or line.startswith(("    ", "\t")) or _FRAME.match(line):
+            close()
+            found.append((line, True, False))
+        elif heading or (line.strip() and _RULE.match(following) and not running):
+            found.append(((heading["title"] if heading else line).strip(), False, True))
+        elif not line.strip() or _RULE.match(line):
+            close()
+        else:
+            if _ITEM.match(line) or _labelled(line, False)[0]:
+                close()
+            running.append(_ITEM.sub("", line).strip())
+    close()
+    return found

@@ -1,0 +1,163 @@
+"""Signals for places: each on a small view made up here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from phases.providers.offline.assess import Analysis
+from phases.providers.offline.case import Case
+from phases.providers.offline.looks import looked_up_by
+
+Json = dict[str, Any]
+
+
+def view_of(report: str, files: list[str], evidence: list[Json], **more: Any) -> Json:
+    items = [
+        {"path": path, "role": role, "lines": 40, "size": 900}
+        for path, _, role in (f.partition(":") for f in files)
+    ]
+    observation = {"id": "O1", "artifact": "S1", "kind": "report_block", "first_line": 1}
+    return {
+        "sources": {
+            "artifacts": [{"id": "S1", "kind": "report"}],
+            "observations": [{**observation, "text": report}],
+        },
+        "catalogs": {"files": {"items": items}, **more},
+        "hypotheses": [],
+        "evidence": evidence,
+    }
+
+
+def read(name: str, path: str, *lines: str) -> Json:
+    return {
+        "id": name, "action": "read_lines", "arguments": {"path": path, "first": 1},
+        "found": True, "complete": True,
+        "result": {"blocks": [{"path": path, "first": 1, "lines": list(lines)}]},
+    }  # fmt: skip
+
+
+def searched(name: str, mode: str, query: str, *hits: tuple[str, int, str]) -> Json:
+    return {
+        "id": name, "action": "search_code", "arguments": {"mode": mode, "query": query},
+        "found": bool(hits), "complete": True, "page": {"total": len(hits)},
+        "result": {
+            "hits": [{"path": path, "line": line} for path, line, _ in hits],
+            "blocks": [{"path": path, "first": line, "lines": [text]} for path, line, text in hits],
+        },
+    }  # fmt: skip
+
+
+def first(view: Json) -> str:
+    return Analysis(Case(view)).places[0].path
+
+
+def kinds(view: Json, path: str) -> set[str]:
+    (place,) = [p for p in Analysis(Case(view)).places if p.path == path]
+    return {signal.kind for signal in place.signals}
+
+
+def test_roles_put_tests_behind_sources() -> None:
+    hits = ("tests/test_pump.py", 1, "pump leak"), ("garden/pump.py", 1, "pump leak")
+    view = view_of(
+        "# Pump leaks", ["garden/pump.py:source", "tests/test_pump.py:test"],
+        [searched("E1", "ranked", "Pump leaks", *hits)],
+    )  # fmt: skip
+    assert first(view) == "garden/pump.py"
+
+
+def test_the_innermost_frame_beats_its_callers_when_the_language_complains() -> None:
+    report = (
+        "# Broken\n\nTraceback (most recent call last):\n"
+        '  File "/v/site-packages/garden/run.py", line 2, in run\n    go()\n'
+        '  File "/v/site-packages/garden/pump.py", line 2, in go\n    x[3]\nIndexError: out\n'
+    )
+    view = view_of(
+        report, ["garden/run.py:source", "garden/pump.py:source"],
+        [read("E1", "garden/run.py", "def run():", "    go()"),
+         read("E2", "garden/pump.py", "def go():", "    x[3]")],
+    )  # fmt: skip
+    assert first(view) == "garden/pump.py"
+    assert "frame" in kinds(view, "garden/run.py")
+
+
+def test_the_code_that_writes_the_errors_text_is_likely() -> None:
+    view = view_of(
+        "# Fails\n\n```\nPumpError: no water left in tank 7\n```\n",
+        ["garden/a.py:source", "garden/b.py:source"],
+        [searched("E1", "literal", "no water left in tank", ("garden/b.py", 3, "raise PumpError")),
+         searched("E2", "ranked", "Fails", ("garden/a.py", 1, "x"))],
+    )  # fmt: skip
+    assert "message" in kinds(view, "garden/b.py")
+
+
+def test_a_module_that_is_not_installed_points_at_packaging() -> None:
+    view = view_of(
+        "# Import fails\n\n```\nModuleNotFoundError: No module named 'garden.pumps'\n```\n",
+        ["garden/__init__.py:source", "garden/pumps/x.py:source", "setup.cfg:config"],
+        [read("E1", "setup.cfg", "[options]", "packages = garden"),
+         searched("E2", "ranked", "Import", ("garden/__init__.py", 1, "import"))],
+    )  # fmt: skip
+    assert first(view) == "setup.cfg"
+
+
+def profile(kind: str = "near_unique") -> Json:
+    finding = {
+        "kind": kind, "table": "plot", "odd": ["label"], "says": "is different in all but these",
+        "total": 2, "columns": ["id", "garden", "label"], "rows": [[1, 1, "P-77"], [9, 2, "P-77"]],
+    }  # fmt: skip
+    return {
+        "id": "E9", "action": "profile_table", "arguments": {"table": "plot"},
+        "result": {"database": "S4", "unique": [["id"], ["garden", "label"]],
+                   "findings": [finding]},
+    }  # fmt: skip
+
+
+def test_a_line_that_goes_by_half_a_key_is_found() -> None:
+    half = "join plot p on p.label = c.label"
+    whole = "join plot p on p.label = c.label and p.garden = c.garden"
+    view = view_of(
+        "# Plot P-77 shows the wrong crop", ["garden/a.py:source", "garden/b.py:source"],
+        [profile(), searched("E1", "regex", looked_up_by("label"), ("garden/b.py", 5, whole),
+                             ("garden/a.py", 5, half))],
+    )  # fmt: skip
+    analysis = Analysis(Case(view))
+    assert analysis.places[0].path == "garden/a.py"
+    assert analysis.decisive[0].codes == ("P-77",)
+    assert analysis.corpus.rest_of_key(("label",)) == ["garden"]
+
+
+def test_values_that_an_error_quotes_are_compared_with_their_blanks() -> None:
+    report = "# Job stops\n\n```\nKeyError: 'EAST '\n```\n"
+    odd = profile("stray_blanks")
+    odd["result"]["findings"][0] |= {"odd": ["zone"], "columns": ["id", "zone"],
+                                     "rows": [[5, "EAST "]]}  # fmt: skip
+    assert Analysis(Case(view_of(report, [], [odd]))).decisive[0].codes == ("EAST ",)
+    odd["result"]["findings"][0]["rows"] = [[5, "EAST"]]
+    assert not any(o.codes for o in Analysis(Case(view_of(report, [], [odd]))).odd)
+
+
+def test_a_line_that_holds_a_constant_counts_for_the_function_that_uses_it() -> None:
+    lines = ["PLOTS = (", '    "select * from plot p join crop c on p.label = c.label"', ")", "",
+             "", "def other():", "    return 1", "", "", "def crops(db):",
+             "    return db.run(PLOTS)"]  # fmt: skip
+    view = view_of(
+        "# Plot P-77 shows the wrong crop", ["garden/a.py:source"],
+        [profile(), read("E1", "garden/a.py", *lines),
+         searched("E2", "regex", looked_up_by("label"), ("garden/a.py", 2, lines[1]))],
+    )  # fmt: skip
+    (place,) = Analysis(Case(view)).places
+    assert place.functions[0][1].qualified == "crops"
+
+
+def test_a_frame_in_a_built_copy_counts_for_the_source() -> None:
+    report = (
+        "# Fails\n\n```\nError: x\n    at pour (/app/node_modules/garden/dist/garden.cjs:900:3)\n"
+        "    at run (/app/index.js:1:1)\n```\n"
+    )
+    symbol = {"path": "lib/pump.js", "name": "pour", "qualified": "pour", "kind": "function",
+              "first": 3, "last": 9}  # fmt: skip
+    found = {"id": "E1", "action": "find_symbol", "arguments": {"name": "pour"},
+             "result": {"symbols": [symbol], "blocks": []}}  # fmt: skip
+    view = view_of(report, ["lib/pump.js:source", "dist/garden.cjs:built_copy"], [found])
+    assert first(view) == "lib/pump.js"
+    assert "frame" in kinds(view, "lib/pump.js")
