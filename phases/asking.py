@@ -47,10 +47,10 @@ def choose(request: Request, settings: Settings, run: int) -> Choice:
     Raises:
         ProvidersUsedUp: nobody is left.
     """
-    attempts = [attempt for attempt in request.attempts if attempt.run == run]
+    asked = _asked(request, settings, run)
     previous = because = ""
     for name in settings.providers:
-        mine = [a for a in attempts if a.provider == name.partition(":")[0]]
+        mine = asked[name]
         failed = [a for a in mine if a.status == "failed"]
         if not failed:
             return Choice(name, 0.0, previous, because)
@@ -61,6 +61,23 @@ def choose(request: Request, settings: Settings, run: int) -> Choice:
     raise ProvidersUsedUp(
         f"{request.id}: no provider is left ({', '.join(settings.providers)}); last: {because}"
     )
+
+
+def specification(request: Request, attempt: Attempt, settings: Settings) -> str:
+    """Return how the configuration spells the provider of an attempt."""
+    asked = _asked(request, settings, attempt.run)
+    return next(name for name, attempts in asked.items() if attempt in attempts)
+
+
+def _asked(request: Request, settings: Settings, run: int) -> dict[str, list[Attempt]]:
+    """Return a run's attempts by provider: the first, until a failover names another one."""
+    asked: dict[str, list[Attempt]] = {name: [] for name in settings.providers}
+    current = settings.providers[0]
+    for attempt in request.attempts:
+        if attempt.run == run:
+            current = attempt.taken_over or current
+            asked[current].append(attempt)
+    return asked
 
 
 def ask(

@@ -21,6 +21,9 @@ TABLES = 60
 ROLES = ("source", "config", "types", "built_copy", "test", "example", "docs", "data")
 """Roles in the order in which a bounded list keeps them; all others come after."""
 
+WITHHELD = {"withheld": True}
+"""Stands for a catalog that a context for a remote provider had to leave out."""
+
 Json = dict[str, Any]
 
 
@@ -29,7 +32,7 @@ def catalogs(state: State, reader: CaseReader, snapshot: Snapshot) -> Json:
     for context in state.contexts.values():
         if context.revision == state.revision:
             found = canonical.from_bytes(reader.payload(context.content.digest)).get("catalogs")
-            if isinstance(found, dict) and "files" in found:
+            if isinstance(found, dict) and "files" in found and WITHHELD not in found.values():
                 return found
     return build(snapshot)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from ledger.events import Problem
@@ -25,6 +26,12 @@ LISTS = {
 }
 SINGLE = {"hypothesis": "H", "selected_hypothesis": "H", "database": "S"}
 NOT_CITATIONS = frozenset({"arguments"})
+NOT_SHOWN = frozenset({"rows", "arguments", "problems"})
+"""Members of a context whose `id` and `path` are data, or places in an answer."""
+
+MOST = 200
+"""Problems that are looked for; nobody reads more."""
+
 _ID = re.compile(r"[A-Z][0-9]{1,9}")
 
 
@@ -33,6 +40,7 @@ class Known(NamedTuple):
 
     ids: frozenset[str]
     paths: frozenset[str]
+    databases: frozenset[str]
 
 
 def known_in(context: dict[str, Any]) -> Known:
@@ -40,13 +48,15 @@ def known_in(context: dict[str, Any]) -> Known:
     ids: set[str] = set()
     paths: set[str] = set()
     _collect(context, ids, paths)
-    return Known(frozenset(ids), frozenset(paths))
+    artifacts = context["sources"]["artifacts"]
+    databases = {item["id"] for item in artifacts if item["kind"] == "database"}
+    return Known(frozenset(ids), frozenset(paths), frozenset(databases))
 
 
 def check(answer: dict[str, Any], context: dict[str, Any]) -> list[Problem]:
     """Return a problem for each citation that the context does not hold."""
-    known = known_in(context)
-    return [*_problems(answer, known, "$"), *_ranges(answer, "$")]
+    found = chain(_problems(answer, known_in(context), "$"), _ranges(answer, "$"))
+    return list(islice(found, MOST))
 
 
 def _problems(node: Any, known: Known, path: str) -> Iterator[Problem]:
@@ -75,7 +85,7 @@ def _cited(name: str, letters: str, known: Known, path: str) -> Iterator[Problem
     elif not _ID.fullmatch(name) or name not in known.ids:
         message = f"{name!r} does not exist in this context; cite IDs that it holds"
         yield Problem(code="unknown_id", message=message, path=path)
-    elif name[0] not in letters:
+    elif name[0] not in letters or (letters == "S" and name not in known.databases):
         message = f"{name!r} is not the kind of thing this member cites ({', '.join(letters)})"
         yield Problem(code="wrong_kind", message=message, path=path)
 
@@ -114,5 +124,5 @@ def _collect(node: Any, ids: set[str], paths: set[str]) -> None:
                 ids.add(value)
             elif key == "path" and isinstance(value, str):
                 paths.add(value)
-            elif key not in ("rows", "arguments"):
+            elif key not in NOT_SHOWN:
                 _collect(value, ids, paths)

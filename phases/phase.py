@@ -69,6 +69,19 @@ def plain_facts(accepted: Accepted, phase: str) -> list[Event]:
     ]
 
 
+def assessed_once(hypotheses: list[str], member: str) -> list[Problem]:
+    """Return a problem for each hypothesis that an answer judges a second time."""
+    return [
+        Problem(
+            code="duplicate",
+            message=f"{name} is judged more than once; say once what became of it",
+            path=f"$.{member}[{index}].hypothesis",
+        )
+        for index, name in enumerate(hypotheses)
+        if name in hypotheses[:index]
+    ]
+
+
 def numbered(items: list[Json], letter: str, existing: Sized) -> list[Json]:
     """Return items with IDs assigned in answer order, after all that ever existed."""
     before = len(existing)

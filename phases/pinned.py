@@ -10,6 +10,7 @@ from typing import Any
 
 from ledger import canonical
 from ledger.reader import CaseReader
+from phases.catalogs import WITHHELD
 from phases.investigation.actions import ACTIONS
 from phases.settings import Settings
 from projections.contexts import Material
@@ -59,7 +60,7 @@ def material(
     """Return what contexts need of a snapshot; catalogs of withheld kinds are emptied."""
     document = _load(reader, digest)
     member = {"source": "files", "log": "logs", "database": "databases"}
-    hidden = {member[kind]: {"withheld": True} for kind in sorted(withheld)}
+    hidden = {member[kind]: WITHHELD for kind in sorted(withheld)}
     return Material(document["tools"], document["policy"], {**catalogs, **hidden}, withheld)
 
 

@@ -12,7 +12,7 @@ from ledger.reader import CaseReader
 from phases.reading import feedback
 from phases.settings import Settings
 from projections.contexts import Material, builder
-from projections.requests import Rendered, render
+from projections.requests import Json, Rendered, UnknownVersion, render
 from projections.state import Request, State
 
 
@@ -53,18 +53,33 @@ def begin(
 
 def correct(state: State, reader: CaseReader, rejected: Request, now: str) -> Prepared:
     """Return a correction: a new request on the same context and protocol, one message longer."""
-    context = state.contexts[rejected.context]
-    value = canonical.from_bytes(reader.payload(context.content.digest))
-    earlier = canonical.from_bytes(reader.payload(rejected.document.digest))["messages"][1:]
     answer = (
         canonical.from_bytes(reader.payload(rejected.answer.digest)) if rejected.answer else None
     )
     message = feedback(_kind(rejected), rejected.problems, rejected.id, answer)
-    rendered = render(rejected.protocol, value, [*(m["content"] for m in earlier), message])
+    rendered = _render_again(state, reader, rejected, message)
     events = _events(
-        state, context.id, rejected.phase, rejected.protocol, rendered, rejected.id, now
+        state, rejected.context, rejected.phase, rejected.protocol, rendered, rejected.id, now
     )
     return Prepared(events, (rendered.document,))
+
+
+def can_be_rebuilt(state: State, reader: CaseReader, request: Request) -> bool:
+    """Tell whether this release gives the very bytes of a saved request."""
+    try:
+        rendered = _render_again(state, reader, request)
+    except UnknownVersion:
+        return False
+    return canonical.digest(rendered.document) == request.document.digest
+
+
+def _render_again(state: State, reader: CaseReader, request: Request, *more: Json) -> Rendered:
+    """Render a saved request from its context and feedback, with more feedback at its end."""
+    content = state.contexts[request.context].content
+    messages = canonical.from_bytes(reader.payload(request.document.digest))["messages"]
+    earlier = [message["content"] for message in messages[1:]]
+    context = canonical.from_bytes(reader.payload(content.digest))
+    return render(request.protocol, context, [*earlier, *more])
 
 
 def reference(data: bytes) -> Ref:

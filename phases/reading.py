@@ -6,6 +6,7 @@ repaired. Content is checked only in an answer of the right shape.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,13 @@ from phases.phase import Json, find
 from phases.providers.base import Reply
 
 MAX_PROBLEMS = 40
+MAX_CHARACTERS = 2_000_000
+MAX_DEPTH = 64
+"""Bounds of an answer: beyond them nobody looks at it; its raw bytes are on the ledger."""
+
+MAX_REPEATED = 200_000
+"""Bytes of a rejected answer that is repeated in its correction; of a longer one, problems only."""
+
 FED_BACK = frozenset({"format", "schema", "identity", "content"})
 """Kinds that feedback can help with; a cut-off or blocked answer is never fed back."""
 
@@ -44,7 +52,7 @@ def read_answer(reply: Reply, protocol: str, context: Json) -> Json | Rejection:
         message = f"the answer did not end normally: {kind} {reply.detail}".strip()
         return Rejection("finish", (Problem(code=kind, message=_safe(message)),))
     try:
-        answer = canonical.from_bytes(reply.text.encode("utf-8", "surrogatepass"))
+        answer = _parsed(reply.text)
     except CanonicalError as error:
         return Rejection("format", (Problem(code="not_json", message=_safe(str(error))),))
     card = prompts.card(protocol)
@@ -52,9 +60,10 @@ def read_answer(reply: Reply, protocol: str, context: Json) -> Json | Rejection:
     schema = _schema_problems(answer, card)
     identity = citations.check(answer, context)
     content = [] if schema else phase.check(answer, context)
-    if problems := tuple([*schema, *identity, *content][:MAX_PROBLEMS]):
+    if problems := [*schema, *identity, *content][:MAX_PROBLEMS]:
         kind = "schema" if schema else "identity" if identity else "content"
-        return Rejection(kind, problems, answer if isinstance(answer, dict) else None)
+        shown = answer if isinstance(answer, dict) else None
+        return Rejection(kind, tuple(map(_storable, problems)), shown)
     assert isinstance(answer, dict)
     return answer
 
@@ -78,6 +87,29 @@ def feedback(rejection_kind: str, problems: tuple[Problem, ...], request: str, a
     }
 
 
+def _parsed(text: str) -> Any:
+    """Return an answer's text as a JSON value.
+
+    Raises:
+        CanonicalError: it is none, or longer or deeper than any sensible answer.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise CanonicalError(f"{len(text)} characters, at most {MAX_CHARACTERS} may be")
+    value = canonical.from_bytes(text.encode("utf-8", "surrogatepass"))
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [below for node in level for below in _members(node)]
+    if level:
+        raise CanonicalError(f"nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def _members(node: Any) -> Iterable[Any]:
+    if isinstance(node, dict):
+        return node.values()
+    return node if isinstance(node, list) else ()
+
+
 def _schema_problems(answer: Any, card: prompts.Card) -> tuple[Problem, ...]:
     model = find(card.phase).answers[card.schema]
     try:
@@ -87,13 +119,13 @@ def _schema_problems(answer: Any, card: prompts.Card) -> tuple[Problem, ...]:
         return tuple(
             Problem(
                 code=str(item["type"]),
-                message=_safe(str(item["msg"])),
-                path=_safe("$" + "".join(_step(part) for part in item["loc"])),
+                message=str(item["msg"]),
+                path="$" + "".join(_step(part) for part in item["loc"]),
             )
             for item in found[:MAX_PROBLEMS]
         )
     except CanonicalError as error:  # nested too deep and the like
-        return (Problem(code="not_json", message=_safe(str(error))),)
+        return (Problem(code="not_json", message=str(error)),)
     return _surrogates(answer, "$")
 
 
@@ -123,6 +155,10 @@ def _encode_all(node: Any) -> None:
 
 def _step(part: int | str) -> str:
     return f"[{part}]" if isinstance(part, int) else f".{part}"
+
+
+def _storable(problem: Problem) -> Problem:
+    return Problem(code=problem.code, message=_safe(problem.message), path=_safe(problem.path))
 
 
 def _safe(text: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,14 +28,14 @@ from ledger.events import (
 )
 from phases import steps
 from phases.acting import act
-from phases.asking import ProvidersUsedUp, ask, choose
+from phases.asking import ProvidersUsedUp, ask, choose, specification
 from phases.catalogs import catalogs
 from phases.investigation.snapshot import Snapshot
 from phases.phase import Accepted, find
 from phases.pinned import material, pinned_settings, snapshot
-from phases.preparing import begin, correct, reference
+from phases.preparing import begin, can_be_rebuilt, correct, reference
 from phases.providers import Provider, Reply, open_provider
-from phases.reading import Rejection, read_answer
+from phases.reading import MAX_REPEATED, Rejection, read_answer
 from phases.settings import Settings
 from projections.requests import restored_view
 from projections.state import Request, State, fold
@@ -99,6 +99,7 @@ class Run:
     state: State = field(default_factory=State)
     _asked: int = 0
     _providers: dict[str, Provider] = field(default_factory=dict)
+    _pinned: dict[str, Settings] = field(default_factory=dict)
 
     def go(self) -> Stopped:
         """Work until there is nothing to do, a limit is reached, or a person is needed.
@@ -121,6 +122,8 @@ class Run:
         return stopped
 
     def _work(self) -> Stopped:
+        if stopped := self._recovery():
+            return stopped
         while True:
             step = steps.next_step(self.state, self._bound_settings(), resend=self.options.resend)
             if isinstance(step, steps.Stop):
@@ -174,8 +177,10 @@ class Run:
         attempt = request.last
         assert attempt is not None
         assert attempt.body is not None
-        provider = self._provider(self._specification(attempt.provider))
-        reply = provider.read(self.book.payload(attempt.body.digest))
+        named = specification(request, attempt, self._bound_settings())
+        reply = self._provider(named).read(self.book.payload(attempt.body.digest))
+        if not attempt.complete:
+            reply = replace(reply, finish="cut_off", detail="the connection ended early")
         context = canonical.from_bytes(
             self.book.payload(self.state.contexts[request.context].content.digest)
         )
@@ -206,7 +211,9 @@ class Run:
     def _reject(
         self, request: Request, attempt: int, rejection: Rejection, usage: list[Event], now: str
     ) -> None:
-        data = None if rejection.answer is None else canonical.to_bytes(rejection.answer)
+        data = canonical.to_bytes(rejection.answer) if rejection.answer is not None else None
+        if data is not None and len(data) > MAX_REPEATED:
+            data = None
         rejected = ResponseRejected(
             at=now,
             request=request.id,
@@ -253,12 +260,21 @@ class Run:
         number = request.last.number
         return [OutcomeUnknown(at=now, request=request.id, attempt=number, policy=policy)]
 
+    def _recovery(self) -> Stopped | None:
+        """An earlier run's request goes out only if its bytes can be made again."""
+        request = self.state.open_request
+        waiting = request and request.status == "prepared" and not _answered(request)
+        if request and waiting and not can_be_rebuilt(self.state, self.book, request):
+            return Stopped("needs_attention", "request_differs")
+        return None
+
     def _limit(self, step: steps.Step) -> Stopped | None:
         until = self.options.until
         if until and until in self.state.done and not isinstance(step, steps.Act):
             return Stopped("until", f"{until} is done")
         most = self.options.max_requests
-        if most is not None and self._asked >= most and isinstance(step, steps.Ask):
+        paid = isinstance(step, steps.Begin | steps.Correct | steps.Ask)
+        if most is not None and self._asked >= most and paid:
             return Stopped("max_requests", f"{most} requests were sent")
         return None
 
@@ -275,24 +291,24 @@ class Run:
 
     def _settings_now(self) -> Settings:
         assert self.state.configuration is not None
-        return pinned_settings(self.book, self.state.configuration.digest)
+        return self._settings_of(self.state.configuration.digest)
 
     def _bound_settings(self) -> Settings:
         """Return the settings that the open request is bound to, else those pinned latest."""
         request = self.state.open_request
         if request is None:
             return self.settings
-        return pinned_settings(self.book, self.state.contexts[request.context].configuration)
+        return self._settings_of(self.state.contexts[request.context].configuration)
+
+    def _settings_of(self, digest: str) -> Settings:
+        if digest not in self._pinned:
+            self._pinned[digest] = pinned_settings(self.book, digest)
+        return self._pinned[digest]
 
     def _provider(self, specification: str) -> Provider:
         if specification not in self._providers:
             self._providers[specification] = open_provider(specification)
         return self._providers[specification]
-
-    def _specification(self, name: str) -> str:
-        """Return how the configuration spells the provider of an attempt."""
-        spellings = self._bound_settings().providers
-        return next((text for text in spellings if text.partition(":")[0] == name), name)
 
     @cached_property
     def _snapshot(self) -> Snapshot:
@@ -308,3 +324,7 @@ class Run:
         settings = self._settings_now()
         remote = any(self._provider(name).remote for name in settings.providers)
         return frozenset(settings.no_egress) if remote else frozenset()
+
+
+def _answered(request: Request) -> bool:
+    return request.last is not None and request.last.status == "received"

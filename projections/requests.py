@@ -73,6 +73,7 @@ def render(protocol: str, context: Json, feedback: Sequence[Json] = ()) -> Rende
     }
     texts = [card.text, *map(_text, messages)]
     plain_texts = [card.text, *map(_text, plain)]
+    tokens = {text: estimated_tokens(text) for text in {*texts, *plain_texts}}
     return Rendered(
         canonical.to_bytes(document),
         {
@@ -85,8 +86,8 @@ def render(protocol: str, context: Json, feedback: Sequence[Json] = ()) -> Rende
         encoded.reason,
         sum(map(len, texts)),
         sum(map(len, plain_texts)),
-        sum(map(estimated_tokens, texts)),
-        sum(map(estimated_tokens, plain_texts)),
+        sum(tokens[text] for text in texts),
+        sum(tokens[text] for text in plain_texts),
         ESTIMATOR,
         fell_back,
     )
@@ -100,9 +101,10 @@ def model_view(protocol: str, context: Json) -> Json:
     """
     card = _card(protocol)
     try:
-        return aliases.VERSIONS[card.alias](views.VERSIONS[card.view](context))
+        view, alias = views.VERSIONS[card.view], aliases.VERSIONS[card.alias]
     except KeyError as error:
         raise UnknownVersion(f"version {error} is not known to this release") from None
+    return alias(view(context))
 
 
 def restored_view(document: Json) -> Json:

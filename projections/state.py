@@ -26,6 +26,8 @@ class Attempt:
     retryable: bool = True
     retry_after_ms: int | None = None
     body: e.Ref | None = None
+    complete: bool = True
+    taken_over: str = ""  # how the configuration spells the provider, if a failover led to it
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Request:
     correctable: bool = False
     rejection: str = ""
     answer: e.Ref | None = None
+    failed_over_to: str = ""  # until the next sending
 
     @property
     def last(self) -> Attempt | None:
@@ -331,15 +334,25 @@ def _change_attempt(state: State, request: str, number: int, **changes: Any) -> 
     return _change(state, request, attempts=attempts)
 
 
+def _failed_over(state: State, event: e.ProviderFailedOver, _: int) -> State:
+    return _change(state, event.request, failed_over_to=event.to_provider)
+
+
 def _sent(state: State, event: e.RequestSent, _: int) -> State:
-    attempt = Attempt(event.attempt, event.provider, state.run)
-    return _change(
-        state, event.request, attempts=(*state.requests[event.request].attempts, attempt)
-    )
+    request = state.requests[event.request]
+    attempt = Attempt(event.attempt, event.provider, state.run, taken_over=request.failed_over_to)
+    return _change(state, event.request, attempts=(*request.attempts, attempt), failed_over_to="")
 
 
 def _received(state: State, event: e.ResponseReceived, _: int) -> State:
-    return _change_attempt(state, event.request, event.attempt, status="received", body=event.body)
+    return _change_attempt(
+        state,
+        event.request,
+        event.attempt,
+        status="received",
+        body=event.body,
+        complete=event.complete,
+    )
 
 
 def _failed(state: State, event: e.RequestFailed, _: int) -> State:
@@ -498,11 +511,14 @@ def _ended(state: State, event: e.InvestigationEnded, _: int) -> State:
 
 
 def _diagnosed(state: State, event: e.DiagnosisConcluded, _: int) -> State:
-    return replace(state, diagnosis=event.result, done=state.done | {"diagnosis"})
+    """A diagnosis asked for before more budget reopened the investigation is not the last."""
+    done = state.done | {"diagnosis"} if "investigation" in state.done else state.done
+    return replace(state, diagnosis=event.result, done=done)
 
 
 def _handed_off(state: State, event: e.ChangeRequested, _: int) -> State:
-    return replace(state, change_request=event.result, done=state.done | {"change_request"})
+    done = state.done | {"change_request"} if "diagnosis" in state.done else state.done
+    return replace(state, change_request=event.result, done=done)
 
 
 def _answered(state: State, event: e.PhaseAnswered, _: int) -> State:
@@ -532,6 +548,7 @@ _APPLY: Mapping[type[e.Event], Callable[[State, Any, int], State]] = {
     e.CaseForked: _forked,
     e.ContextCreated: _context,
     e.RequestPrepared: _prepared,
+    e.ProviderFailedOver: _failed_over,
     e.RequestSent: _sent,
     e.ResponseReceived: _received,
     e.RequestFailed: _failed,

@@ -8,7 +8,7 @@ from typing import Any
 from ledger import canonical
 from ledger.book import Book
 from ledger.errors import CanonicalError
-from ledger.events import ActionRequested
+from ledger.events import ActionRefused, ActionRequested
 from phases.acting import act
 from phases.investigation.actions import ACTIONS, Refusal, perform
 from phases.investigation.snapshot import Snapshot
@@ -76,13 +76,13 @@ def _recorded(path: Path, name: str, given: dict[str, Any]) -> tuple[dict[str, A
         action = state.actions[requested.action]
         prepared = act(state, action, snapshot, Settings(), frozenset(), book.sources.now())
         book.append(*prepared.events, payloads=prepared.payloads)
-        if not prepared.payloads:
-            problems = fold(book.events()).actions[action.id].problems
-            return {"refused": [problem.model_dump() for problem in problems]}, True
+        refused = prepared.events[0]
+        if isinstance(refused, ActionRefused):
+            return _refusal(refused), True
         return canonical.from_bytes(prepared.payloads[0]), False
 
 
-def _refusal(refusal: Refusal) -> dict[str, Any]:
+def _refusal(refusal: Refusal | ActionRefused) -> dict[str, Any]:
     return {
         "refused": refusal.kind,
         "problems": [problem.model_dump() for problem in refusal.problems],

@@ -5,6 +5,7 @@ Nothing heavy is imported here: a command loads what it needs when it runs.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -45,27 +46,33 @@ def _options(
 
 def main() -> None:
     """Run the command line and end the process with a documented exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that is not UTF-8 is no mistake
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
     """Run one command; return its exit code. A user's mistake is one line on stderr."""
     try:
-        return int(app(arguments, standalone_mode=False, prog_name="caseledger") or 0)
+        ended = int(app(arguments, standalone_mode=False, prog_name="caseledger") or 0)
+        sys.stdout.flush()  # here, where a closed pipe is nobody's mistake
+        if ended == ExitCode.INTERRUPTED:  # typer's word for Ctrl-C
+            _complain("interrupted", "interrupted; what was recorded stays", arguments)
+        return ended
     except typer.Abort:
         return ExitCode.INTERRUPTED
-    except KeyboardInterrupt:
-        _complain(
-            "interrupted", "interrupted; what was recorded stays, run again to go on", arguments
-        )
-        return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.DONE
+    except BrokenPipeError:
+        return _nobody_listens()
+    except SystemExit as error:  # typer's way to end on a closed pipe
+        if isinstance(error.__context__, BrokenPipeError):
+            return _nobody_listens()
+        raise
     except AnswerIsNo:
         return ExitCode.NO
     except TyperException as error:
-        _complain("usage", f"{error.format_message()} (see --help)", arguments)
+        if message := error.format_message():  # empty: no command was given, help was printed
+            _complain("usage", f"{message} (see --help)", arguments)
         return ExitCode.USAGE
     except Exception as error:
         code = exit_code(error)
@@ -73,6 +80,12 @@ def run(arguments: list[str]) -> int:
             raise  # a defect of ours: the traceback is what we need to see
         _complain(type(error).__name__, str(error), arguments)
         return code
+
+
+def _nobody_listens() -> int:
+    """The reader of our output has seen enough: what is still buffered goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.DONE
 
 
 def _complain(kind: str, message: str, arguments: list[str]) -> None:

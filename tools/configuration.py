@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PROJECT_FILE = Path("caseledger.toml")
 PREFIX = "CASELEDGER_"
+_LISTS = {"providers", "no_egress"}
 _NOT_SETTINGS = {"CASELEDGER_HOME", "CASELEDGER_CASES", "CASELEDGER_EXAMPLES"}
 
 
@@ -98,7 +99,7 @@ def _environment() -> dict[str, Any]:
     for variable, text in sorted(os.environ.items()):
         if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
             name = variable.removeprefix(PREFIX).lower().replace("__", ".")
-            values[name] = text.split(",") if name == "providers" else text
+            values[name] = text.split(",") if name in _LISTS else text
     return values
 
 

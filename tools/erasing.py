@@ -5,7 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ledger.anchor import AnchorLock
-from ledger.storage import check_magic, translated
+from ledger.errors import NotALedger
+from ledger.storage import APPLICATION_ID, check_magic, translated
+
+HEADER = 100
+APPLICATION = slice(68, 72)
+"""Where SQLite's header holds the application's identity: read so that a damaged case can go."""
 
 
 def erase_case(path: Path) -> list[Path]:
@@ -16,6 +21,10 @@ def erase_case(path: Path) -> list[Path]:
         LedgerLocked: another process is writing to it.
     """
     check_magic(path)
+    with path.open("rb") as opened:
+        identity = opened.read(HEADER)[APPLICATION]
+    if identity != APPLICATION_ID.to_bytes(4, "big"):
+        raise NotALedger(f"{path}: is an SQLite database, but not a case ledger; it stays")
     lock = AnchorLock(path)
     names = [path.name + end for end in ("", "-wal", "-shm", "-journal", ".head")]
     found = [path.with_name(name) for name in names if path.with_name(name).exists()]

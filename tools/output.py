@@ -49,7 +49,8 @@ def print_json(value: Any) -> None:
         from ledger.canonical import to_bytes
 
         data = to_bytes(value) + b"\n"
-    raw(data)
+    # Inside strings `\uXXXX` means the same character, and drives no terminal.
+    raw(safe(data.decode()).encode())
 
 
 def raw(data: bytes) -> None:

@@ -90,7 +90,7 @@ def run_case(path: Path, wanted: Wanted, *, quiet: bool) -> Stopped:
         try:
             stopped = work.go()
         except KeyboardInterrupt:
-            note(f"interrupted; everything so far is recorded, go on with: caseledger run {path}")
+            note(f"everything so far is recorded; go on with: caseledger run {path}")
             raise
     return _told(path, stopped, work.state)
 
@@ -117,9 +117,18 @@ def preview_run(path: Path, wanted: Wanted) -> dict[str, Any]:
             for p in providers
         ],
         "artifacts": artifacts if remote else [],
-        "at_most_requests": settings.budget.requests + len(ORDER) * (1 + settings.run.corrections),
+        "at_most_requests": _at_most(state, settings),
     }
     return shown | {"lines": list(_preview_lines(shown, bool(remote)))}
+
+
+def _at_most(state: State, settings: Settings) -> int:
+    """Return how many requests a run can prepare: steps that are left, each with corrections."""
+    steps = sum(phase not in state.done for phase in ORDER if phase != "investigation")
+    if "investigation" not in state.done:
+        left = settings.budget.requests + state.added.requests - state.spent.requests
+        steps += max(left, 0) + 1  # the review of a conclusion that took the last one
+    return steps * (1 + settings.run.corrections)
 
 
 def _preview_lines(shown: dict[str, Any], remote: bool) -> list[str]:
@@ -129,7 +138,7 @@ def _preview_lines(shown: dict[str, Any], remote: bool) -> list[str]:
     for item in shown["artifacts"]:
         what = "may be quoted in requests" if item["leaves"] else "is kept here"
         lines.append(f"{item['artifact']} {item['kind']} {item['name']}: {what}")
-    return [*lines, f"at most {shown['at_most_requests']} requests"]
+    return [*lines, f"at most {shown['at_most_requests']} requests, retries not counted"]
 
 
 def _leaves(kind: str, settings: Settings) -> bool:
@@ -150,6 +159,12 @@ def _told(path: Path, stopped: Stopped, state: State) -> Stopped:
             f"caseledger run {path} --resend"
         )
     latest = list(state.requests.values())[-1]
+    if stopped.detail == "request_differs":
+        raise NeedsAttention(
+            f"{latest.id} was saved, and this release cannot make its bytes again: nothing was "
+            f"sent. Look: caseledger saw {path} {latest.id} --check. Run it with the release that "
+            f"prepared it, or give it up: caseledger amend {path} --abandon …"
+        )
     first = latest.problems[0].message if latest.problems else ""
     raise NeedsAttention(
         f"{latest.id} was given up ({stopped.detail.replace('_', ' ')}): {first} "

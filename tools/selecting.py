@@ -28,8 +28,10 @@ def find_case(selector: str) -> Path:
         UserError: nothing, or more than one, matches.
     """
     path = Path(selector)
-    if path.exists() or os.sep in selector or path.suffix in (SUFFIX, ".zip"):
+    if os.sep in selector or path.suffix in (SUFFIX, ".zip") or _is_file(path):
         return path
+    if not selector:
+        raise UserError("the name of the case is empty")
     cases = sorted(cases_folder().glob(f"*{SUFFIX}"))
     if selector == "last":
         if not cases:
@@ -41,8 +43,17 @@ def find_case(selector: str) -> Path:
         return matches[0]
     if not matches:
         raise UserError(f"{selector}: no such file, and no case in {cases_folder()} begins with it")
-    names = ", ".join(case.stem for case in matches[:4])
-    raise UserError(f"{selector}: {len(matches)} cases begin with it ({names}, …); give more of it")
+    names = sorted(case.stem for case in matches)
+    shown = ", ".join(names[:4] + ["…"] * (len(names) > 4))
+    raise UserError(f"{selector}: {len(names)} cases begin with it ({shown}); give more of it")
+
+
+def _is_file(path: Path) -> bool:
+    """Tell whether a file stands there; a folder may have the name of a case."""
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file system takes
+        return False
 
 
 def open_case(selector: str) -> Book:

@@ -120,7 +120,8 @@ def evidence(state: State, reader: CaseReader, material: Material) -> list[Json]
             item = by_action[action.id]
             kind = READS.get(item.kind, "source")
             if kind in material.withheld:
-                items.append({"id": item.id, "hypothesis": item.hypothesis, "withheld": kind})
+                hypothesis = item.hypothesis or None
+                items.append({"id": item.id, "hypothesis": hypothesis, "withheld": kind})
             else:
                 items.append(_evidence(item, reader))
     return items

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from projections.saw import Check
 
 
+LAST = 2**62
+"""No position is greater: what SQLite and `islice` take, with room to add one."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
     for command in (log, show, verify, seal, recover):
@@ -33,8 +37,12 @@ def log(
         list[str] | None,
         typer.Option("--kind", help="Only topics like this: `request`, `request.sent`, `cache.*`."),
     ] = None,
-    after: Annotated[int, typer.Option("--after", help="Begin after this position.")] = 0,
-    limit: Annotated[int | None, typer.Option("-n", "--limit", help="At most so many.")] = None,
+    after: Annotated[
+        int, typer.Option("--after", min=0, max=LAST, help="Begin after this position.")
+    ] = 0,
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", min=0, max=LAST, help="At most so many.")
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Stay and print events as they come.")
     ] = False,
@@ -206,10 +214,13 @@ def _look_up(record: Book | Package, what: str) -> tuple[dict[str, Any], bytes |
     from projections.naming import find
 
     if what.startswith("sha256:"):
+        if all(digest != what for digest, _ in record.stored_payloads()):
+            raise UserError(f"{what}: no such payload in this case")
         return {"digest": what}, record.payload(what)
     if what.isdecimal():
-        entry = next(record.events(int(what), after=int(what) - 1), None)
-        if entry is None:
+        position = int(what[:19])
+        entry = next(record.events(position, after=position - 1), None)
+        if entry is None or len(what) > 19:
             raise UserError(f"{what}: the ledger ends at position {record.head.position}")
         return _as_json(entry), None
     thing = find(record.events(), what)
