@@ -25,6 +25,7 @@ ZLIB_LEVEL = 6
 CONTAINER = 4096  # an array or object of this many bytes is cut inside
 ITEM = 2048  # a member or element of this many bytes becomes chunks of its own
 RUN = 8192  # smaller ones are gathered up to this many bytes
+DEEPEST = 24  # containers nested deeper are not cut: brackets alone must not become chunks
 PIECE = 65536  # no chunk is longer when it is cut
 
 MAX_CHUNK = 2**20
@@ -263,7 +264,7 @@ def _json_cuts(data: bytes) -> list[int] | None:
             if not stack:
                 return None
             start, ends = stack.pop()
-            if token.end() - start >= CONTAINER:
+            if token.end() - start >= CONTAINER and len(stack) < DEEPEST:
                 cuts.update(_container_cuts(start, [*ends, token.start()]))
         elif first in _COMMA:
             if not stack:

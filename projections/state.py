@@ -270,7 +270,10 @@ def _amended(state: State, event: e.CaseAmended, _: int) -> State:
         hypotheses=carried,
         conclusion="",
         early_review=None,
+        reviews=0,
         ended="",
+        diagnosis=None,
+        change_request=None,
         needs=(),
         attention="",
     )

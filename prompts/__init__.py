@@ -61,7 +61,7 @@ def card(protocol: str) -> Card:
     except KeyError:
         raise PromptError(f"protocol {protocol!r} is not known to this release") from None
     head, separator, text = path.read_text(encoding="utf-8").partition("\n---\n")
-    values = dict(line.split(": ", 1) for line in head.splitlines())
+    values = {key: value for key, _, value in (line.partition(": ") for line in head.splitlines())}
     if not separator or set(values) != set(_KEYS):
         raise PromptError(f"{path.name}: its head must give {', '.join(_KEYS)}")
     return Card(name=protocol, text=text.strip(), **values)

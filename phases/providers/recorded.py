@@ -1,4 +1,8 @@
-"""Provider `recorded:CASE`: answers from another ledger, by digest of the request document."""
+"""Provider `recorded:CASE`: answers from another ledger, by digest of the request document.
+
+Answers that were rejected there are given again, and rejected again: a whole case replays. One that
+was no JSON was never kept apart from its provider's envelope and counts as not recorded.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,14 @@ from typing import Any
 from ledger import canonical
 from ledger.book import Book
 from ledger.errors import LedgerError
-from ledger.events import RequestPrepared, ResponseAccepted
+from ledger.events import RequestPrepared, ResponseAccepted, ResponseRejected
 from ledger.package import Package
 from ledger.reader import CaseReader
 from phases.providers.base import Failure, ProviderConfigurationError, Received, Reply, Sending
 
 
 class Recorded:
-    """Accepted answers of a case file or package."""
+    """Answers of a case file or package."""
 
     name = "recorded"
     endpoint = "in-process"
@@ -64,6 +68,6 @@ def _answers(reader: CaseReader) -> dict[str, bytes]:
     for _, event in reader.events():
         if isinstance(event, RequestPrepared):
             documents[event.request] = event.document.digest
-        elif isinstance(event, ResponseAccepted):
+        elif isinstance(event, ResponseAccepted | ResponseRejected) and event.answer:
             answers[documents[event.request]] = reader.payload(event.answer.digest)
     return answers

@@ -825,7 +825,6 @@ def test_a_recorded_case_replays_with_the_same_outcome_and_documents(
     assert documents(again) == documents(case)
 
 
-@pytest.mark.xfail(strict=True, reason="providers/recorded.py knows accepted answers only")
 def test_a_recorded_case_replays_its_corrections_too(case: Path, scratch: Path) -> None:
     again = copied(case, scratch / "again.case")
     run(case, Script({"hypotheses": [b"{}"]}))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from phases.providers.offline import story
 from phases.providers.offline.case import Case, Json, as_str, strings
 from phases.providers.offline.clues import Clues
 from phases.providers.offline.corpus import Corpus
 from phases.providers.offline.data import Odd, matching_rows
+from phases.providers.offline.outline import Definition
 from phases.providers.offline.ranking import Place, Ranker
+from phases.providers.offline.tracing import Use
 
 _DATA = ("row", "table", "database", "data viol")
 _SETTINGS = ("configuration", "packaging", "environment", "setting")
@@ -48,12 +51,10 @@ class Analysis:
         named = [odd for odd in self.odd if odd.codes]
         return (named or [odd for odd in self.odd if odd.score >= _CLEAR])[:4]
 
-    def joined_alone(self, path: str) -> list[tuple[str, int, float, str]]:
-        """Return the lines of a file that go by the decisive odd column without the rest of its
-        key, the first two: (path, line, points, evidence).
-        """
-        found = [use for odd in self.decisive[:1] for use in self.ranker.incomplete_uses(odd)]
-        return [use for use in found if use[0] == path][:2]
+    def deciding(self, path: str) -> list[Use]:
+        """Return the lines of a file that decide by an odd column, the surest two."""
+        found = [use for use in self.ranker.tracer.uses if use.path == path]
+        return [use for use in found if use.points >= 0.3 * found[0].points][:2]
 
     def separation(self) -> float:
         """Return by how much the first file leads the second, 0 to 1."""
@@ -61,6 +62,12 @@ class Analysis:
             return 0.0
         second = self.places[1].points if len(self.places) > 1 else 0.0
         return round(1 - second / self.places[0].points, 4)
+
+    def story(self, place: Place, function: Definition | None = None) -> story.Story:
+        """Return what can be said about a place, by default about its best function."""
+        function = function or next((d for _, d in place.functions), None)
+        lines = (function.first, function.last) if function else (1, 1)
+        return story.Story(self.ranker, place, function, lines)
 
     def verdicts(self) -> list[Verdict]:
         """Return a verdict for every hypothesis, in their order."""
@@ -84,30 +91,55 @@ class Analysis:
 
     def _on_data(self, name: str, prior: float) -> Verdict:
         found = self.decisive
+        profiles = tuple(self.corpus.profiled.values())
         if found:
             cited = tuple(dict.fromkeys(odd.finding.evidence for odd in found))
-            first = found[0].finding
-            about = f" and hold {', '.join(found[0].codes)} of the report" if found[0].codes else ""
-            what = f"{', '.join(first.columns)} {first.says}"
-            why = f"Rows of {first.table} are not like the others ({what}){about}."
+            why = story.rows_said(self.ranker, found[0]) + self._decided(found[0])
             weight = prior + (0.5 if found[0].codes else 0.2)
-            return Verdict(name, "supported", weight, why, cited, ())
-        profiles = tuple(self.corpus.profiled.values())
+            return Verdict(name, "supported", weight, why + self.set_aside, cited, ())
         if profiles:
-            why = "No profiled table shows odd rows that concern the report."
-            return Verdict(
-                name, "open" if self.odd else "refuted", prior * 0.4, why, (), profiles[:6]
+            why = (
+                f"{story.count(len(profiles), 'table')} were profiled; none shows odd rows that have "
+                "to do with what the report names."
             )
+            state = "open" if self.odd else "refuted"
+            return Verdict(name, state, prior * 0.4, why, (), profiles[:6])
         return Verdict(name, "open", prior, "No table was profiled yet.", (), ())
+
+    def _decided(self, odd: Odd) -> str:
+        """Return where code decides by an odd column, as a sentence after a blank."""
+        uses = [use for use in self.ranker.tracer.uses if use.odd == odd and use.points >= 1]
+        if not uses:
+            return " No code was found that would go wrong on them."
+        return f" {uses[0].path} decides by this column in line {uses[0].line}."
+
+    @property
+    def set_aside(self) -> str:
+        """The odd rows that have nothing to do with the report, as a sentence after a blank."""
+        chosen = {odd.finding.columns for odd in self.decisive}
+        others = [
+            f"{odd.finding.table}.{story.listed(list(odd.finding.columns))}"
+            for odd in self.odd if odd.finding.columns not in chosen and not odd.codes
+        ]  # fmt: skip
+        names = list(dict.fromkeys(others))
+        if not names or not self.decisive[0].codes:
+            return ""
+        return (
+            f" Other oddities ({story.listed(names, 5)}) were set aside: their rows do not hold "
+            "what the report names."
+        )
 
     def _on_settings(self, name: str, prior: float) -> Verdict:
         catalog = self.clues.catalog
         config = [p for p in self.places[:5] if catalog.role(p.path) == "config"]
         if config and config[0] is self.places[0]:
-            why = f"{config[0].path} is what fits the report best."
+            why = f"{config[0].path} fits the report better than any source file."
             return Verdict(name, "supported", prior + 0.3, why, tuple(config[0].evidence[:4]), ())
         if self.places and self.corpus.read:
-            why = f"{self.places[0].path} fits the report better than any configuration file."
+            why = (
+                f"{self.places[0].path} fits the report better than any configuration file that was "
+                "found; that settings play no part is not proved."
+            )
             return Verdict(name, "open", prior * 0.5, why, (), tuple(self.places[0].evidence[:3]))
         return Verdict(name, "open", prior, "Configuration files were not compared yet.", (), ())
 
@@ -135,9 +167,15 @@ class Analysis:
         cited = tuple(best.evidence[:6])
         if rank == 1:
             read = best.path in self.corpus.read
-            why = f"{best.path} fits the report best: {'; '.join(best.labels[:3])}."
+            why = f"{best.path} fits the report best. {self.story(best).because()}"
             return Verdict(name, "supported" if read else "open", prior + 0.3, why, cited, ())
         against = tuple(first.evidence[:3])
-        why = f"{best.path} comes only {rank}. in the ranking, after {first.path}."
+        why = f"{best.path} fits the report less well than {first.path}: it comes {_ordinal(rank)} "
+        why += "among the files that were compared."
         state = "refuted" if rank > 8 else "open"
         return Verdict(name, state, prior / (1 + 0.3 * rank), why, cited[:2], against)
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0)
+    return f"{number}{ending or 'th'}"

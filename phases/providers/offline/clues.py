@@ -14,7 +14,7 @@ from phases.providers.offline.case import Case, Observation
 from phases.providers.offline.catalog import Catalog
 from phases.providers.offline.frames import Frame, frames, without_frames
 from phases.providers.offline.mentions import Mention, error_lines, mentions
-from phases.providers.offline.words import STOP, TOKEN, is_identifier, stems
+from phases.providers.offline.words import STOP, TOKEN, is_identifier, split, stem, stems
 
 QUERY = 1000
 """Characters that a search query may have."""
@@ -30,6 +30,8 @@ _LANGUAGE = frozenset(
 )  # fmt: skip
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"")
 _NO_MODULE = re.compile(r"[Nn]o module named '?([\w.]+)|cannot import name '\w+' from '([\w.]+)")
+_TICKED = re.compile(r"`([^`\n]{2,200})`")
+_PLAIN = re.compile(r"(?<![\w.-])[a-z_]\w{2,}(?![\w.-])")
 _SPELLED = re.compile(r"[A-Za-z][\w]*(?:-\w+)*")
 _ENVIRONMENT = 0.1
 """Versions and platforms are in every report and say nothing about the place."""
@@ -116,6 +118,17 @@ class Clues:
         return sorted(counts, key=lambda name: (-counts[name], name))[:20]
 
     @cached_property
+    def contrast(self) -> frozenset[str]:
+        """Codes that the report names only for comparison, as working."""
+        prose = [p for p in self.pieces if not p.code]
+        works = " ".join(p.text for p in prose if report.tells_what_works(p.text))
+        others = [p.text for p in self.pieces if p.code or not report.tells_what_works(p.text)]
+        return frozenset(
+            code for code in self.codes
+            if code in works and not any(code in text for text in others)
+        )  # fmt: skip
+
+    @cached_property
     def weights(self) -> dict[str, float]:
         """Weight of each word stem: where it stands in the report says how much it means."""
         found: dict[str, float] = defaultdict(float)
@@ -139,9 +152,9 @@ class Clues:
 
     @staticmethod
     def _raise(found: dict[str, float], text: str, weight: float) -> None:
-        for stem in stems(text):
-            if not stem.isdigit():
-                found[stem] = max(found[stem], weight)
+        for word in stems(text):
+            if not word.isdigit():
+                found[word] = max(found[word], weight)
 
     @cached_property
     def queries(self) -> dict[str, str]:
@@ -204,6 +217,31 @@ class Clues:
         """Whether the report speaks of a command line at all."""
         text = " ".join(item.text for item in self.case.report).lower()
         return "command" in text or " --" in text or "python -m" in text or "cli" in text.split()
+
+    @cached_property
+    def as_written(self) -> dict[str, str]:
+        """Word of the report by its stem, as the report first spells it, in lower case."""
+        found: dict[str, str] = {}
+        for piece in self.pieces:
+            for token in TOKEN.findall(piece.text):
+                for word in split(token):
+                    found.setdefault(stem(word), word)
+        return found
+
+    @cached_property
+    def only_logged(self) -> bool:
+        """Whether errors stand in the logs only: the report is about something that is quieter."""
+        said = {item.id for item in self.case.report}
+        return bool(self.errors) and not any(where in said for _, _, where in self.errors)
+
+    @cached_property
+    def entries(self) -> list[str]:
+        """Names that the report gives of what was run: symbols, and the words of commands."""
+        typed = [p.text for p in self.pieces if p.code]
+        typed += [m[1] for item in self.case.report for m in _TICKED.finditer(item.text)]
+        words = [word for text in typed for word in _PLAIN.findall(text)]
+        named = [name.rpartition(".")[2] for name in self.symbols]
+        return list(dict.fromkeys([*named, *words]))[:200]
 
     @cached_property
     def spelled(self) -> frozenset[str]:

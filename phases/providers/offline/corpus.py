@@ -239,6 +239,22 @@ class Corpus:
             for f in dicts(result.get("findings"))
         ]  # fmt: skip
 
+    def usual(self, finding: Finding) -> list[object]:
+        """Return values of a finding's column in the sample of its table that are not odd ones."""
+        column = finding.columns[0] if finding.columns else ""
+        odd = {
+            row[at] for row in finding.rows for at, name in enumerate(finding.names)
+            if name == column and at < len(row)
+        }  # fmt: skip
+        for name, _, result in self._of("profile_table"):
+            sample = as_dict(result.get("sample"))
+            names = strings(sample.get("columns"))
+            if name == finding.evidence and column in names:
+                at = names.index(column)
+                values = [row[at] for row in _rows(sample.get("rows")) if at < len(row)]
+                return [v for v in values if v is not None and v not in odd]
+        return []
+
     @cached_property
     def keys(self) -> list[tuple[str, list[str]]]:
         """(table, columns) of each declared unique key that profiles or descriptions show."""
@@ -295,7 +311,10 @@ class Corpus:
 
 
 def _rows(value: object) -> tuple[tuple[object, ...], ...]:
-    found = (
-        [tuple(row) for row in value if isinstance(row, list)] if isinstance(value, list) else []
-    )
-    return tuple(found)
+    rows = value if isinstance(value, list) else []
+    return tuple(tuple(map(_plain, row)) for row in rows if isinstance(row, list))
+
+
+def _plain(value: object) -> object:
+    """Return a value that can be compared and hashed: blobs and the like are objects."""
+    return value if isinstance(value, str | int | float) or value is None else str(value)

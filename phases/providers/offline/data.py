@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from phases.providers.offline.case import Table
@@ -33,17 +34,26 @@ OF_KEYS = frozenset({"near_unique", "reference_to_several"})
 _NAMED = 4.0
 """Rows that hold a code of the report are what the report is about."""
 
+_KEY = re.compile(r"(_id|Id|ID|_no|_key)$")
+"""Columns that name a thing the same way in every table; `id` alone is another thing in each."""
+
+_EXCEPTIONS = 25
+"""Rows up to which it says something that one of them belongs to the report."""
+
 _FEW = 5
 """Rows up to which a finding is an exception rather than a habit of the data."""
 
 
 @dataclass(frozen=True)
 class Odd:
-    """A finding with how much it matters to the report. `codes`: of the report, in its rows."""
+    """A finding with how much it matters to the report. `codes`: of the report, in its rows or in
+    rows that they belong to; `links`: what ties the latter, such as `order_id=7`.
+    """
 
     finding: Finding
     score: float
     codes: tuple[str, ...]
+    links: tuple[str, ...] = ()
 
 
 def related_tables(clues: Clues) -> list[tuple[float, Table]]:
@@ -70,11 +80,36 @@ def is_shadow(name: str, names: set[str]) -> bool:
 
 def odd_rows(clues: Clues, corpus: Corpus) -> list[Odd]:
     """Return the odd rows that evidence shows, those that matter most first."""
-    found = [_odd(clues, finding) for finding in corpus.findings]
+    keys = reported_keys(clues, corpus)
+    found = [_odd(clues, finding, keys) for finding in corpus.findings]
     return sorted(found, key=lambda o: (-o.score, o.finding.table, o.finding.columns))
 
 
-def _odd(clues: Clues, finding: Finding) -> Odd:
+def reported_keys(clues: Clues, corpus: Corpus) -> dict[tuple[str, object], str]:
+    """Return (column, value) → code: the keys of rows that hold a code of the report, and so what
+    other tables call the same thing. Codes that the report names only as working are left out.
+    """
+    found: dict[tuple[str, object], str] = {}
+    for rows in corpus.queried:
+        for row in rows.rows:
+            held = [code for code in held_codes(clues, (row,)) if code not in clues.contrast]
+            for name, value in zip(rows.names, row, strict=False):
+                if held and _KEY.search(name) and type(value) is int and len(rows.rows) <= _FEW:
+                    found.setdefault((name, value), held[0])
+    return found
+
+
+def _linked(finding: Finding, keys: dict[tuple[str, object], str]) -> dict[str, str]:
+    """Return code → link of the odd rows that belong to what the report names, by a key."""
+    found: dict[str, str] = {}
+    for row in finding.rows:
+        for name, value in zip(finding.names, row, strict=False):
+            if isinstance(value, int) and (code := keys.get((name, value))):
+                found.setdefault(code, f"{name}={value}")
+    return found
+
+
+def _odd(clues: Clues, finding: Finding, keys: dict[tuple[str, object], str]) -> Odd:
     at = [finding.names.index(name) for name in finding.columns if name in finding.names]
     odd = tuple(tuple(row[n] for n in at if n < len(row)) for row in finding.rows)
     quoted = set(clues.error_values)
@@ -82,14 +117,16 @@ def _odd(clues: Clues, finding: Finding) -> Odd:
         value for value in held_codes(clues, finding.rows)
         if value not in quoted or value in held_codes(clues, odd)
     )  # fmt: skip
+    linked = _linked(finding, keys) if finding.total <= _EXCEPTIONS else {}
     words = dict.fromkeys([*stems(finding.table), *stems(" ".join(finding.columns))])
     shared = sum(clues.weights.get(stem, 0.0) for stem in words)
     score = TELLING.get(finding.kind, 0.5) + shared / 2
-    if held:
+    if held or linked:
         score += _NAMED
     if finding.total > _FEW:
         score *= 0.6
-    return Odd(finding, round(score, 6), held)
+    codes = (*linked, *(code for code in held if code not in linked))
+    return Odd(finding, round(score, 6), codes, tuple(linked.values()))
 
 
 def held_codes(clues: Clues, rows: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
@@ -111,11 +148,12 @@ def matching_rows(clues: Clues, corpus: Corpus) -> list[tuple[Rows, tuple[str, .
 def row_key(names: tuple[str, ...], row: tuple[object, ...], wanted: tuple[str, ...]) -> str:
     """Return how to find a row again: its first column and the columns that are odd."""
     pairs = [(n, v) for n, v in zip(names, row, strict=False)]
-    shown = [pair for at, pair in enumerate(pairs) if at == 0 or pair[0] in wanted]
-    return ", ".join(f"{name}={_value(value)}" for name, value in shown[:6])
+    named = [pair for at, pair in enumerate(pairs) if at == 0 or pair[0] in wanted]
+    return ", ".join(f"{name}={shown(value)}" for name, value in named[:6])
 
 
-def _value(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as it is written in Python, cut if it is long: blanks at its ends show."""
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:59] + "…"
 

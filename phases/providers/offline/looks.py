@@ -14,6 +14,7 @@ from phases.providers.offline.case import Json, as_dict
 from phases.providers.offline.clues import Clues, Linked
 from phases.providers.offline.corpus import Corpus
 from phases.providers.offline.data import OF_KEYS, lookup, odd_rows, related_tables, sharing_column
+from phases.providers.offline.deciding import named
 from phases.providers.offline.ranking import PACKAGING, Ranker
 from phases.providers.offline.words import STOP
 
@@ -164,7 +165,7 @@ class Planner:
         chosen = [t for score, t in ranked if score > 0 or len(ranked) <= 6]
         for table in chosen[:7]:
             yield Look(
-                "profile_table", {"database": table.database, "table": table.name},
+                "profile_table", {"database": table.database, "table": table.name, "rows": 12},
                 f"which rows of {table.name} are not like the others", "data",
             )  # fmt: skip
         for table in chosen[:6]:
@@ -182,7 +183,7 @@ class Planner:
 
     def _trace_data(self) -> Iterator[Look]:
         """Code that handles the odd rows: the searches that only the data suggests."""
-        for odd in odd_rows(self.clues, self.corpus)[:2]:
+        for at, odd in enumerate(odd_rows(self.clues, self.corpus)[:2]):
             finding = odd.finding
             tables = [
                 finding.table,
@@ -196,6 +197,13 @@ class Planner:
                     {"query": looked_up_by(column),
                      "mode": "regex", "role": "source", "limit": 20, "context": 4},
                     f"which code looks rows up by {column} without the rest of its key", "data",
+                )  # fmt: skip
+            elif column and (odd.codes or at == 0) and _is_telling(column):
+                yield Look(
+                    "search_code",
+                    {"query": named(column), "mode": "regex", "role": "source", "limit": 40,
+                     "context": 3},
+                    f"which code decides by {column}", "data",
                 )  # fmt: skip
             yield _ranked(
                 " ".join(words[:12]),
@@ -318,6 +326,11 @@ class Planner:
             named = [*framed[:4], *named]  # the only road from a built copy to its source
         last = [self._asked(name) for name in [*named, *framed]]
         return [name for name in dict.fromkeys(last) if len(name) > 3 and not name.startswith("__")]
+
+
+def _is_telling(column: str) -> bool:
+    """Tell a name that says what it means from `id`, `name` and the like, which are everywhere."""
+    return len(column) > 4 and column.lower() not in ("value", "title", "label", "status", "count")
 
 
 def looked_up_by(column: str) -> str:

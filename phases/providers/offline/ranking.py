@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from phases.providers.offline.clues import Clues
+from phases.providers.offline.calls import Calls
+from phases.providers.offline.clues import Clues, Linked
 from phases.providers.offline.corpus import Corpus
-from phases.providers.offline.data import OF_KEYS, Odd, odd_rows
+from phases.providers.offline.data import Odd
 from phases.providers.offline.outline import Definition
 from phases.providers.offline.scoring import Pool, counts
+from phases.providers.offline.tracing import MOST_FROM_DATA, Tracer, Use, is_expression
 from phases.providers.offline.words import is_identifier, stems
 
 _PACKAGING_FILES = """
@@ -25,9 +27,6 @@ setup.cfg setup.py pyproject.toml MANIFEST.in package.json meson.build CMakeList
 """
 PACKAGING = frozenset(_PACKAGING_FILES.split())
 """Files that say what is installed."""
-
-_DECLARES = re.compile(r"(?i)\b(create|index|unique|primary key|references)\b")
-"""Lines that declare a column rather than look rows up by it."""
 
 _CONSTANT = re.compile(
     r"^(?:export\s+)?(?:const\s+|let\s+|var\s+|static\s+)?([A-Za-z_$][\w$]*)\s*(?::[^=]+)?="
@@ -38,9 +37,6 @@ _ENTRY = re.compile(r"(^|/)(cli|__main__|main|commands?|console)\.\w+$")
 _ROLES = {"source": 1.0, "config": 0.55, "types": 0.3, "data": 0.3, "other": 0.4, "": 0.8}
 """How likely a file of a role is the fault, other things equal; others: hardly at all."""
 _UNLIKELY = 0.12
-
-MOST_FROM_DATA = 3.0
-"""Points of a line that joins by an odd column alone, where the odd rows are the report's."""
 
 _TEXT = 1.5
 """Points of the function whose words fit best, of all that were read."""
@@ -61,6 +57,14 @@ _PATH = 1.5
 
 _SPELLED = {"title": 1.2, "code": 0.7, "text": 0.4}
 """Points of a folder or file name that the report spells out, by where it does."""
+
+_REACHED = 1.5
+"""Points of a surely deciding line that is called from what the report names: it takes part."""
+
+_CAUGHT = 2.5
+"""Points of the function that caught an error which the report does not speak of."""
+
+_HANDLER = re.compile(r"^\s*(except\b|\}?\s*catch\b)|\.catch\(")
 
 _NEAR = 3
 """Ranks count as 1 / (_NEAR + rank): the first places differ most."""
@@ -118,6 +122,7 @@ class Ranker:
     def __init__(self, clues: Clues, corpus: Corpus) -> None:
         self.clues = clues
         self.corpus = corpus
+        self.tracer = Tracer(clues, corpus)
 
     def places(self) -> list[Place]:
         """Return the files that something speaks for, most likely first."""
@@ -146,7 +151,9 @@ class Ranker:
         yield from self._modules()
         yield from self._paths()
         yield from self._packaging()
-        yield from self._keys()
+        yield from self._decisions()
+        yield from self._reached()
+        yield from self._caught()
         yield from self._texts()
 
     def purpose(self, query: str, glob: str) -> str:
@@ -163,7 +170,11 @@ class Ranker:
             for rank, path in enumerate(order, 1):
                 points = weight * (_NEAR + 1) / (_NEAR + rank)
                 yield Signal(
-                    path, points, "search", "matches the words of the report", (ranking.evidence,)
+                    path,
+                    points,
+                    "search",
+                    "was found by a search with the report's words",
+                    (ranking.evidence,),
                 )
 
     def _query_weight(self, purpose: str) -> float:
@@ -176,7 +187,7 @@ class Ranker:
         best: dict[str, Signal] = {}
         for place in self.framed:
             points = (_OWN_FAULT if place.own_fault else _FRAME) / (1 + 0.4 * place.nearness)
-            label = f"stands in a stack trace at line {place.line}"
+            label = f"stands in the stack trace, at line {place.line}"
             shown = self.corpus.quoting(place.path, place.line, place.line)
             signal = Signal(place.path, points, "frame", label, (*shown[:1], place.observation))
             if place.path not in best or points > best[place.path].points:
@@ -220,7 +231,13 @@ class Ranker:
             sure = 1.0 if is_identifier(asked) else 0.4
             for path, evidence in sorted(paths.items()):
                 points = sure * _DEFINES / len(paths) ** 0.7
-                yield Signal(path, points, "defines", f"defines {asked}", (evidence,))
+                yield Signal(
+                    path,
+                    points,
+                    "defines",
+                    f"defines `{asked}`, which the report names",
+                    (evidence,),
+                )
 
     def _uses(self) -> Iterator[Signal]:
         """A name or text that occurs in few files says more than one that is everywhere."""
@@ -229,7 +246,7 @@ class Ranker:
             ours = [p for p in paths if self.clues.catalog.role(p) in ("source", "config", "")]
             message = uses.name in self.clues.messages
             weight, kind = (1.4, "message") if message else (0.7, "uses")
-            label = f"holds the error's text ({uses.name})" if message else f"uses {uses.name}"
+            label = f"holds the error's text, “{uses.name}”" if message else f"uses `{uses.name}`"
             if is_expression(uses.name):
                 continue
             for path in ours:
@@ -245,12 +262,16 @@ class Ranker:
                     for path in self.clues.catalog.modules(mention.name)[:1]:
                         if not path.endswith(("__init__.py", "index.js")):
                             yield Signal(
-                                path, points, "module", f"is module {mention.name}", (item.id,)
+                                path,
+                                points,
+                                "module",
+                                f"is the module `{mention.name}` that is named",
+                                (item.id,),
                             )
                 elif mention.kind == "file" and mention.name.rpartition("/")[2] not in traced:
                     for path in self.clues.catalog.by_suffix(mention.name, 2)[:2]:
                         yield Signal(
-                            path, points, "module", f"is named ({mention.name})", (item.id,)
+                            path, points, "module", f"is named as `{mention.name}`", (item.id,)
                         )
 
     def _paths(self) -> Iterator[Signal]:
@@ -266,7 +287,7 @@ class Ranker:
                 name = part.partition(".")[0]
                 if len(name) >= 5 and name in self.clues.spelled and self._spread(name) <= 0.1:
                     points = _SPELLED[self._where_spelled(name)]
-                    label = f"has {name} in its path, as the report"
+                    label = f"has “{name}” in its path, as the report"
                     yield Signal(path, points, "path", label, observed)
 
     def _where_spelled(self, name: str) -> str:
@@ -310,52 +331,84 @@ class Ranker:
                 ):
                     cited = tuple(self.corpus.read[path][:2])
                     yield Signal(
-                        path, 14.0, "packaging", f"declares packages; {module} is not found", cited
+                        path,
+                        14.0,
+                        "packaging",
+                        f"declares which packages are installed, and `{module}` cannot be imported",
+                        cited,
                     )
 
-    def _keys(self) -> Iterator[Signal]:
-        """Lines that use an odd column without the rest of its key."""
-        for odd in self.odd[:3]:
-            for path, line, points, evidence in self.incomplete_uses(odd):
-                label = f"uses {', '.join(odd.finding.columns)} alone in line {line}"
-                yield Signal(path, points, "data", label, (evidence, odd.finding.evidence))
+    def _decisions(self) -> Iterator[Signal]:
+        """Lines that decide by an odd column in a way that its odd values break."""
+        for use in self.tracer.uses:
+            columns = ", ".join(use.odd.finding.columns)
+            label = f"decides by {columns} in line {use.line}"
+            cited = (use.evidence, use.odd.finding.evidence)
+            yield Signal(use.path, use.points, "data", label, cited)
+
+    def _reached(self) -> Iterator[Signal]:
+        """Code that decides by an odd column and is called from what the report names."""
+        best: dict[str, Signal] = {}
+        for use in self.tracer.uses:
+            definition = self.user_of(use)
+            way = self.chains.get(definition, ()) if definition else ()
+            if not way:
+                continue
+            share = use.points / MOST_FROM_DATA
+            label = f"is called from `{way[0].name}`, which the report names" + _by_way_of(way)
+            cited = [e for d in way[:3] for e in self.corpus.quoting(d.path, d.first, d.last)[:1]]
+            signal = Signal(use.path, _REACHED * share, "reached", label, tuple(cited))
+            if use.path not in best or signal.points > best[use.path].points:
+                best[use.path] = signal
+        yield from best.values()
 
     @cached_property
+    def calls(self) -> Calls:
+        """Who calls whom, of what was read."""
+        return Calls(self.corpus, [d for p in self.corpus.paths if self._is_ours(p)
+                                   for d in self._leaves(p)])  # fmt: skip
+
+    @cached_property
+    def chains(self) -> dict[Definition, tuple[Definition, ...]]:
+        """What is called from the functions that the report names, and the way there."""
+        return self.calls.chains(d for name in self.clues.entries for d in self.calls.named(name))
+
+    def _is_ours(self, path: str) -> bool:
+        return self.clues.catalog.role(path) in ("source", "")
+
+    def user_of(self, use: Use) -> Definition | None:
+        """Return the function that a deciding line belongs to: around it, or using its constant."""
+        own = [d for d in self._leaves(use.path) if d.first <= use.line <= d.last]
+        users = own or [d for d in self._leaves(use.path) if self._holds_constant(d, use.line)]
+        return max(users, key=lambda d: d.first, default=None) if own else next(iter(users), None)
+
+    def _caught(self) -> Iterator[Signal]:
+        """An error that only the logs show was caught: the trace begins in the function that did,
+        and what this function does next is what the user sees.
+        """
+        outermost: dict[str, Linked] = {}
+        for linked in self.clues.frames if self.clues.only_logged else ():
+            old = outermost.get(linked.frame.observation)
+            if old is None or linked.frame.depth > old.frame.depth:
+                outermost[linked.frame.observation] = linked
+        for where, linked in outermost.items():
+            if linked.path and self._catches(linked):
+                label = f"catches the logged error in line {linked.frame.line} and goes on"
+                shown = self.corpus.quoting(linked.path, linked.frame.line, linked.frame.line)
+                yield Signal(linked.path, _CAUGHT, "caught", label, (*shown[:1], where))
+
+    def _catches(self, linked: Linked) -> bool:
+        """Tell whether a handler follows a line in its function."""
+        around = self.corpus.enclosing(linked.path, linked.frame.line)
+        lines = self.corpus.lines(linked.path)
+        last = around.last if around else linked.frame.line + 12
+        below = [lines.get(n, "") for n in range(linked.frame.line, last + 1)]
+        return any(_HANDLER.search(text) for text in below)
+
+    @property
     def odd(self) -> list[Odd]:
         """Odd rows, those that matter most first."""
-        return odd_rows(self.clues, self.corpus)
-
-    def incomplete_uses(self, odd: Odd) -> list[tuple[str, int, float, str]]:
-        """Return (path, line, points, evidence) of lines that join or look up by an odd column
-        without the other columns of the declared key it is part of.
-        """
-        known = self._alone.get(odd)
-        if known is None:
-            known = self._alone[odd] = self._incomplete_uses(odd)
-        return known
-
-    @cached_property
-    def _alone(self) -> dict[Odd, list[tuple[str, int, float, str]]]:
-        return {}
-
-    def _incomplete_uses(self, odd: Odd) -> list[tuple[str, int, float, str]]:
-        finding = odd.finding
-        if finding.kind not in OF_KEYS:
-            return []
-        rest = self.corpus.rest_of_key(finding.columns)
-        found = []
-        for uses in self.corpus.uses:
-            if not is_expression(uses.name) or not all(c in uses.name for c in finding.columns):
-                continue
-            for path, number, _ in uses.hits:
-                text = self.corpus.lines(path).get(number, "")
-                if _DECLARES.search(text):
-                    continue
-                complete = any(column in text for column in rest)
-                points = MOST_FROM_DATA * (1.0 if " join " in f" {text.lower()}" else 0.7)
-                points *= (0.2 if complete else 1.0) * (1.0 if odd.codes else 0.4)
-                found.append((path, number, points, uses.evidence))
-        return sorted(found, key=lambda item: (-item[2], item[0], item[1]))[:6]
+        return self.tracer.odd
 
     def _texts(self) -> Iterator[Signal]:
         """The best function of what was read, against the best of all."""
@@ -369,7 +422,7 @@ class Ranker:
         for path, (score, definition) in best.items():
             if top > 0:
                 cited = self.corpus.quoting(path, definition.first, definition.last)[:2]
-                label = f"{definition.qualified} has the report's words"
+                label = f"holds `{definition.qualified}`, which shares many words with the report"
                 yield Signal(path, _TEXT * (score / top) ** 2, "text", label, tuple(cited))
 
     # Functions ------------------------------------------------------------------------------
@@ -387,6 +440,13 @@ class Ranker:
                     documents[_key(item)] = counts(item.qualified, body)
             self._pooled = Pool(documents)
         return self._pooled
+
+    def shared_words(self, path: str, function: Definition | None) -> list[str]:
+        """Return the stems that a function, or the best one of a file, shares with the report."""
+        pool = self._pool()
+        own = [d for d in self._leaves(path) if function is None or d == function]
+        best = max(own, key=lambda d: pool.score(_key(d), self.clues.weights), default=None)
+        return pool.shared(_key(best), self.clues.weights) if best else []
 
     def _leaves(self, path: str) -> list[Definition]:
         """Return functions, and classes that show no function of their own."""
@@ -419,12 +479,11 @@ class Ranker:
             inside = framed.path == item.path and item.first <= framed.line <= item.last
             if inside or (framed.path == item.path and framed.name.rpartition(".")[2] == item.name):
                 share = max(share, 0.8 / (1 + 0.5 * framed.nearness))
-        for odd in self.odd[:3]:
-            for path, line, points, _ in self.incomplete_uses(odd):
-                if path == item.path and item.first <= line <= item.last:
-                    share = max(share, points / MOST_FROM_DATA)
-                elif path == item.path and self._holds_constant(item, line):
-                    share = max(share, 0.9 * points / MOST_FROM_DATA)
+        for use in self.tracer.uses:
+            if use.path == item.path and item.first <= use.line <= item.last:
+                share = max(share, use.points / MOST_FROM_DATA)
+            elif use.path == item.path and self._holds_constant(item, use.line):
+                share = max(share, 0.9 * use.points / MOST_FROM_DATA)
         names = {name.rpartition(".")[2] for name in self.clues.symbols}
         if item.name in names:
             share += 0.2
@@ -450,9 +509,10 @@ class Ranker:
         return max((pool.score(name, weights) for name in pool.documents), default=0.0)
 
 
-def is_expression(query: str) -> bool:
-    """Tell a regular expression of ours from a name or a text."""
-    return query.startswith("(?i)")
+def _by_way_of(way: tuple[Definition, ...]) -> str:
+    """Return the steps between the ends of a chain of calls."""
+    between = ", ".join(f"`{d.name}`" for d in way[1:-1])
+    return f", by way of {between}" if between else ""
 
 
 def _length(item: Definition) -> int:

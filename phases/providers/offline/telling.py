@@ -18,6 +18,9 @@ _SAYS = re.compile(r"^\s*[rbfu]?[\"'`]")
 _TELLS = re.compile(r"\b(help|error|log(ger)?|warn(ing)?|print|console)\w*\s*[.(=]")
 """Texts for people repeat the report's words, but decide nothing."""
 
+_OPENS = re.compile(r"^\s*(?:export\s+|default\s+|async\s+|static\s+)*(?:def|class|function|@)\b")
+"""The first line of a definition names it, but decides nothing."""
+
 _COMMENT = re.compile(r"^\s*(#|//|\*|/\*|\"\"\"|''')")
 
 
@@ -38,7 +41,8 @@ def telling_lines(
     framed = {x.frame.line for x in clues.frames if x.path == path}
     scored = []
     for number, text in corpus.lines(path).items():
-        if not first <= number <= last or not text.strip():
+        heading = number == first < last and bool(_OPENS.match(text))
+        if not first <= number <= last or not text.strip() or heading:
             continue
         shared = sum(clues.weights.get(stem, 0.0) for stem in dict.fromkeys(stems(text)))
         if _COMMENT.match(text):

@@ -64,9 +64,9 @@ def _what(
         rest = ", ".join(analysis.corpus.rest_of_key(odd.finding.columns))
         with_rest = f" (with {rest})" if rest else ""
         parts.append(f"In {name}, {wording.change(odd.finding)}{with_rest}.")
-        for where, number, _, _ in analysis.joined_alone(path)[:1]:
-            text_there = analysis.corpus.lines(where).get(number, "").strip()
-            parts.append(f"Line {number} does not: {text_there}")
+        for use in analysis.deciding(path)[:1]:
+            text_there = analysis.corpus.lines(use.path).get(use.line, "").strip()
+            parts.append(f"Line {use.line} does not: {text_there}")
     if analysis.clues.errors and not parts:
         kind, message, _ = analysis.clues.errors[0]
         said = f" ({message})" if message else ""

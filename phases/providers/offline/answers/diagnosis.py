@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from phases.providers.offline import wording
+from phases.providers.offline import story, wording
 from phases.providers.offline.assess import Analysis
-from phases.providers.offline.case import Case, Json, as_dict, as_str
+from phases.providers.offline.case import Case, Json
 from phases.providers.offline.data import Odd, row_key
 from phases.providers.offline.limits import distinct, line, text
 from phases.providers.offline.outline import Definition
 from phases.providers.offline.ranking import Place
-from phases.providers.offline.telling import telling_lines
+from phases.providers.offline.story import Story
+from phases.providers.offline.tracing import Use
+from phases.providers.offline.words import is_identifier
 
 METHOD = "Deterministic offline analyst; no language model was involved."
+
+_NEAR = 0.15
+"""A lead below which the second file must be named as a rival."""
+
+_SERIOUS = re.compile(r"\b(WARN(ING)?|ERROR|CRITICAL|FATAL)\b")
 
 _ORDER = ((0, 0), (0, 1), (1, 0), (0, 2), (2, 0), (0, 3), (3, 0), (1, 1), (4, 0), (0, 4))
 """Which (file, function) stands where among the locations: breadth first, the best file deeper."""
@@ -37,16 +45,15 @@ def answer(case: Case) -> Json:
     if not spots or not analysis.corpus.paths:
         return _insufficient(analysis)
     confidence = _confidence(analysis, spots)
-    symptom = as_str(as_dict(case.interpretation.get("symptom")).get("statement"))
     mechanism = _mechanism(analysis, spots[0])
     found = confidence >= 0.75 and any(step["evidence"] for step in mechanism)
     return {
         "outcome": "cause_found" if found else "cause_likely",
-        "symptom": text(symptom or analysis.clues.title, 2000),
+        "symptom": text(story.symptom(analysis.clues), 2000),
         "cause": text(_cause(analysis, spots[0])),
         "mechanism": mechanism,
-        "locations": [_location(analysis, spot, at) for at, spot in enumerate(spots)],
-        "data": [_data(analysis, odd) for odd in analysis.decisive] + _rows(analysis),
+        "locations": [_location(analysis, spot, at, spots[0]) for at, spot in enumerate(spots)],
+        "data": [_data(analysis, odd) for odd in _told_of(analysis)] + _rows(analysis),
         "hypotheses": _verdicts(analysis),
         "confidence": confidence,
         "confidence_reason": text(_reason(analysis)),
@@ -58,14 +65,13 @@ def answer(case: Case) -> Json:
 
 
 def _insufficient(analysis: Analysis) -> Json:
-    symptom = as_str(as_dict(analysis.case.interpretation.get("symptom")).get("statement"))
     return {
         "outcome": "insufficient_evidence",
-        "symptom": text(symptom or analysis.clues.title, 2000),
+        "symptom": text(story.symptom(analysis.clues), 2000),
         "cause": "The evidence leads to no cause: nothing that was looked at fits the report.",
         "mechanism": [],
         "locations": [],
-        "data": [_data(analysis, odd) for odd in analysis.decisive],
+        "data": [_data(analysis, odd) for odd in _told_of(analysis)],
         "hypotheses": _verdicts(analysis),
         "confidence": 0.0,
         "confidence_reason": "No place in the source is supported by evidence.",
@@ -104,80 +110,161 @@ def _pointed_line(analysis: Analysis, place: Place) -> int:
     return max(1, next(iter([*framed, *hits]), 1))
 
 
-def _location(analysis: Analysis, spot: Spot, at: int) -> Json:
+def _location(analysis: Analysis, spot: Spot, at: int, first: Spot) -> Json:
     shown = analysis.corpus.quoting(spot.place.path, spot.first, spot.last)
-    role = (
-        "faulty" if at == 0 else "contributing" if spot.place is analysis.places[0] else "affected"
-    )
+    same = spot.place is first.place or _calls(analysis, spot, first)
+    role = "faulty" if at == 0 else "contributing" if same else "affected"
     return {
         "path": spot.place.path,
         "function": spot.function.qualified[:300] if spot.function else "",
         "first_line": spot.first,
         "last_line": spot.last,
         "role": role,
-        "why": text("; ".join(spot.place.labels[:4]) or "it was found by search", 1000),
+        "why": text(_why(analysis, spot, first, at), 1000),
         "evidence": distinct([*shown[:4], *spot.place.evidence[:6]], 12),
     }
+
+
+def _why(analysis: Analysis, spot: Spot, first: Spot, at: int) -> str:
+    """Return why a place is named: its own reasons, or what it has to do with the first."""
+    if at > 0 and _calls(analysis, spot, first) and first.function:
+        return (
+            f"It calls `{first.function.qualified}` and goes on with the result; the fault shows "
+            "here, but is not decided here."
+        )
+    if at > 0 and spot.place is first.place:
+        return f"It stands in the same file. {_story(analysis, spot).because(1)}"
+    return _story(analysis, spot).because(3 if at == 0 else 2)
+
+
+def _calls(analysis: Analysis, caller: Spot, called: Spot) -> bool:
+    known = caller.function is not None and called.function is not None
+    return known and called.function in analysis.ranker.calls.called(caller.function)  # type: ignore[arg-type]
+
+
+def _story(analysis: Analysis, spot: Spot) -> Story:
+    return Story(analysis.ranker, spot.place, spot.function, (spot.first, spot.last))
 
 
 # What is said ----------------------------------------------------------------------------------
 
 
-def _named(spot: Spot) -> str:
-    return f"{spot.function.qualified} in {spot.place.path}" if spot.function else spot.place.path
-
-
 def _cause(analysis: Analysis, spot: Spot) -> str:
-    parts = [
-        f"The fault is most likely in {_named(spot)} (lines {spot.first} to {spot.last}): "
-        f"{'; '.join(spot.place.labels[:3])}."
-    ]
-    for odd in analysis.decisive[:1]:
-        finding = odd.finding
-        named = f", among them {', '.join(odd.codes)}" if odd.codes else ""
-        parts.append(
-            f"It depends on data: {finding.table}.{', '.join(finding.columns)} {finding.says} "
-            f"({finding.total} rows{named}), so that {wording.meaning(finding)}."
-        )
-    if analysis.clues.errors:
-        kind, message, _ = analysis.clues.errors[0]
-        parts.append(f"The error seen is {kind}" + (f": {message}." if message else "."))
+    told = _story(analysis, spot)
+    parts = [f"The fault is most likely in {told.name} ({_lines(spot)})."]
+    use, tied = told.use, [odd for odd in analysis.decisive if odd.codes]
+    if use is not None:
+        parts += [story.rows_said(analysis.ranker, use.odd), _meets(analysis, told, use)]
+    else:
+        parts.append(told.because())
+        parts += [_looked_at(told)] if told.told else []
+        parts += [
+            f"It may depend on data: {story.rows_said(analysis.ranker, odd)}" for odd in tied[:1]
+        ]
+    for kind, message, _ in analysis.clues.errors[:1]:
+        seen = "logs show" if analysis.clues.only_logged else "report shows"
+        parts.append(f"The error that the {seen} is {kind}" + (f": {message}." if message else "."))
+    wanted = story.expected(analysis.clues)
+    if wanted:
+        parts.append(f"The report expects instead: {story.quote(wanted, 400)}.")
     return " ".join(parts)
+
+
+def _lines(spot: Spot) -> str:
+    return f"lines {spot.first} to {spot.last}" if spot.last > spot.first else f"line {spot.first}"
+
+
+def _meets(analysis: Analysis, told: Story, use: Use) -> str:
+    """Return what in the data meets what in the code, and how it goes wrong."""
+    line = analysis.corpus.lines(use.path).get(use.line, "")
+    return (
+        f"{told.short} decides by this column in line {use.line}, {story.code(line)}: "
+        f"{told.why_it_breaks(use)}."
+    )
+
+
+def _looked_at(told: Story) -> str:
+    lines = [f"line {item.line}, {story.code(item.text)}" for item in told.told]
+    return f"To be read first: {story.listed(lines)}."
 
 
 def _mechanism(analysis: Analysis, spot: Spot) -> list[Json]:
     steps = [*_data_steps(analysis, spot), *_code_steps(analysis, spot)]
+    steps += [*_way_steps(analysis, spot), *_log_steps(analysis), *_caught_steps(analysis, spot)]
     for kind, message, where in analysis.clues.errors[:1]:
-        steps.append(_step(f"This ends in {kind}" + (f": {message}" if message else "."), [where]))
-    symptom = as_str(as_dict(analysis.case.interpretation.get("symptom")).get("statement"))
-    cited = [o.id for o in analysis.case.report[:1]]
-    return [*steps, _step(f"The report sees: {symptom or analysis.clues.title}", cited)][:12]
+        said = f"This ends in {kind}" + (f", {story.quote(message)}." if message else ".")
+        steps.append(_step(said, [where]))
+    said = f"The report sees: {story.quote(story.observed(analysis.clues), 600)}."
+    if wanted := story.expected(analysis.clues):
+        said += f" It expects: {story.quote(wanted, 400)}."
+    return [*steps, _step(said, [o.id for o in analysis.case.report[:1]])][:12]
 
 
 def _data_steps(analysis: Analysis, spot: Spot) -> Iterator[Json]:
-    """Odd rows that matter, and the lines of the place that go by half of their key."""
-    for odd in analysis.decisive[:2]:
-        finding = odd.finding
-        columns, meaning = ", ".join(finding.columns), wording.meaning(finding)
-        said = f"In {finding.table}, {columns} {finding.says}; {meaning}."
-        yield _step(said, [finding.evidence])
-    for path, number, _, evidence in analysis.joined_alone(spot.place.path):
-        shown = analysis.corpus.lines(path).get(number, "").strip()
-        rest = ", ".join(analysis.corpus.rest_of_key(analysis.decisive[0].finding.columns))
-        said = f"{path}, line {number} goes by it without the rest of the key ({rest}): {shown}"
-        yield _step(said, [evidence])
+    """Odd rows that matter, and the line of the place that decides by them."""
+    told = _story(analysis, spot)
+    use = told.use
+    for odd in [use.odd] if use is not None else analysis.decisive[:1]:
+        yield _step(story.rows_said(analysis.ranker, odd), [odd.finding.evidence])
+    if use is not None:
+        yield _step(story.sentence(_meets(analysis, told, use)), [use.evidence])
 
 
 def _code_steps(analysis: Analysis, spot: Spot) -> Iterator[Json]:
     """The lines of the place to look at first; if none is known, why it is named."""
-    shown = telling_lines(analysis.clues, analysis.corpus, spot.place.path, spot.first, spot.last)
-    for told in shown:
-        where = f"{_named(spot)}, line {told.line}, is where it is likely decided"
-        yield _step(f"{where}: {told.text.strip()}", [told.evidence])
-    if not shown:
-        why = "; ".join(spot.place.labels[:3])
-        said = f"{_named(spot)} handles what the report describes: {why}."
+    told = _story(analysis, spot)
+    if told.use is not None:
+        return
+    for item in told.told:
+        said = f"{told.short} is where this is likely decided; line {item.line} reads"
+        yield _step(f"{said} {story.code(item.text)}", [item.evidence])
+    if not told.told:
+        said = f"{told.name} handles what the report describes. {told.because()}"
         yield _step(said, spot.place.evidence[:6])
+
+
+def _way_steps(analysis: Analysis, spot: Spot) -> Iterator[Json]:
+    """How what the report names comes to the place: the calls, each with its line."""
+    way = analysis.ranker.chains.get(spot.function, ()) if spot.function else ()
+    for caller, called in list(zip(way, way[1:], strict=False))[::-1][:3]:
+        for number, line, evidence in _call_lines(analysis, caller, called)[:1]:
+            said = f"`{caller.qualified}` in {caller.path} calls it in line {number}, "
+            said = said.replace(" calls it ", f" calls `{called.name}` ")
+            yield _step(f"{said}{story.code(line)}", [evidence])
+
+
+def _call_lines(
+    analysis: Analysis, caller: Definition, called: Definition
+) -> list[tuple[int, str, str]]:
+    lines, corpus = analysis.corpus.lines(caller.path), analysis.corpus
+    call = re.compile(rf"(?<![\w$]){re.escape(called.name)}\s*\(")
+    return [
+        (number, lines[number], cited)
+        for number in range(caller.first + 1, caller.last + 1)
+        if call.search(lines.get(number, ""))
+        for cited in corpus.quoting(caller.path, number, number)
+    ]
+
+
+def _log_steps(analysis: Analysis) -> Iterator[Json]:
+    """What the logs say about what the report names; warnings and errors before other lines."""
+    codes = [c for odd in analysis.decisive[:1] for c in odd.codes] or analysis.clues.codes[:1]
+    held = [item for item in analysis.corpus.log_lines if any(c in item.text for c in codes[:1])]
+    held.sort(key=lambda item: (not _SERIOUS.search(item.text), item.artifact, item.line))
+    for item in held[:1]:
+        said = f"The log {item.artifact} says in its line {item.line}"
+        yield _step(f"{said}: {story.code(item.text)}", [item.evidence])
+
+
+def _caught_steps(analysis: Analysis, spot: Spot) -> Iterator[Json]:
+    """That the place caught an error and went on."""
+    for signal in spot.place.signals:
+        if signal.kind == "caught":
+            said = (
+                f"{spot.place.path} {signal.label}: the error is in the logs only, and what becomes "
+                "of the rest of the work is decided after it was caught."
+            )
+            yield _step(said, list(signal.evidence))
 
 
 def _step(said: str, evidence: list[str]) -> Json:
@@ -186,17 +273,23 @@ def _step(said: str, evidence: list[str]) -> Json:
 
 def _data(analysis: Analysis, odd: Odd) -> Json:
     finding = odd.finding
-    keys = [row_key(finding.names, row, finding.columns) for row in finding.rows[:6]]
-    named = f"; it concerns {', '.join(odd.codes)} of the report" if odd.codes else ""
+    keys = [row_key(finding.names, row, finding.columns) for row in finding.rows[:7]]
+    said = story.rows_said(analysis.ranker, odd)
     return {
         "database": finding.database,
         "table": line(finding.table),
         "rows": line("; ".join(keys) or f"{finding.total} rows"),
-        "meaning": text(
-            f"{', '.join(finding.columns)} {finding.says}{named}: {wording.meaning(finding)}.", 1500
-        ),
+        "meaning": text(f"{said} {story.sentence(wording.meaning(finding))}", 1500),
         "evidence": [finding.evidence],
     }
+
+
+def _told_of(analysis: Analysis) -> list[Odd]:
+    """Return the decisive odd rows, each column of a table once: one oddness has several kinds."""
+    found: dict[tuple[str, tuple[str, ...]], Odd] = {}
+    for odd in analysis.decisive:
+        found.setdefault((odd.finding.table, odd.finding.columns), odd)
+    return list(found.values())
 
 
 def _rows(analysis: Analysis) -> list[Json]:
@@ -239,40 +332,74 @@ def _confidence(analysis: Analysis, spots: list[Spot]) -> float:
 
 
 def _reason(analysis: Analysis) -> str:
+    """Return what the confidence rests on: the signals, in words, and how near the next file is."""
     first, lead = analysis.places[0], analysis.separation()
-    second = f" before {analysis.places[1].path}" if len(analysis.places) > 1 else ""
-    return (
-        f"{len({s.kind for s in first.signals})} kinds of signals point to {first.path}, with a "
-        f"lead of {round(100 * lead)} %{second}. The confidence follows from lead and signals by a "
-        "fixed rule."
+    parts = [f"For {first.path} speak, the strongest first: {'; '.join(_signals(first))}."]
+    if len(analysis.places) > 1:
+        second = analysis.places[1]
+        near = "far behind" if lead >= 0.3 else "behind" if lead >= 0.1 else "hardly behind"
+        parts.append(
+            f"The next file, {second.path}, is {near} ({round(100 * lead)} % fewer points)."
+        )
+    parts.append(
+        "The number follows from this lead and from whether something points at the place directly "
+        "(odd rows, a stack trace, the text of an error); nothing was run."
     )
+    return " ".join(parts)
+
+
+def _signals(place: Place) -> list[str]:
+    """Return the labels of a place, one a kind and without words for words."""
+    found: dict[str, str] = {}
+    for signal in sorted(place.signals, key=lambda s: (-s.points, s.label)):
+        found.setdefault(signal.kind, f"it {signal.label}")
+    return list(found.values())[:6]
 
 
 def _unknowns(analysis: Analysis) -> list[str]:
     found = ["Nothing was run: whether the place named really decides the symptom was not tried."]
-    if analysis.separation() < 0.15 and len(analysis.places) > 1:
-        found.append(f"Whether {analysis.places[1].path} is the cause instead; the lead is small.")
+    second = analysis.places[1] if len(analysis.places) > 1 else None
+    if second is not None and analysis.separation() < _NEAR:
+        found.append(
+            f"Whether {second.path} is the cause instead: it fits nearly as well. "
+            f"{analysis.story(second).because(1)}"
+        )
     for place in analysis.places[1:4]:
         if place.path not in analysis.corpus.read:
             found.append(f"What {place.path} does; it was found but not read.")
+    found += _not_found(analysis)
+    return [line(item) for item in found][:12]
+
+
+def _not_found(analysis: Analysis) -> Iterator[str]:
+    """What was looked for in vain and would have mattered: databases, codes, names in code."""
     databases = [name for name, kind in analysis.case.kinds.items() if kind == "database"]
     if databases and not analysis.corpus.profiled:
-        found.append("What the database holds; no table was profiled.")
-    looked_for = [n for n in analysis.corpus.negatives if not n[2].startswith("(?i)")]
-    for _, action, what in looked_for[:3]:
-        found.append(f"{what or 'Something'} was not found ({action}).")
-    return [line(item) for item in found][:12]
+        yield "What the database holds; no table was profiled."
+    for _, action, what in analysis.corpus.negatives:
+        if action == "search_log" and what in analysis.clues.codes[:2]:
+            yield f"What happened to {what} at run time; the logs do not name it."
+        elif action == "find_symbol" and is_identifier(what) and _is_called(analysis, what):
+            yield f"What `{what}` is: the report names it like a function, but the source has none."
+
+
+def _is_called(analysis: Analysis, name: str) -> bool:
+    """Tell whether the report uses a name as one uses a function's: with a bracket after it."""
+    last = name.rpartition(".")[2]
+    return any(f"{last}(" in item.text for item in analysis.case.report)
 
 
 def _checks(analysis: Analysis, spot: Spot) -> list[str]:
-    found = [f"Run the reported steps with a breakpoint in {_named(spot)}, line {spot.first}."]
+    told = _story(analysis, spot)
+    at = told.use.line if told.use else next((t.line for t in told.told), spot.first)
+    found = [
+        f"Repeat the reported steps and stop in {told.name} at line {at}; look at the values there."
+    ]
     for odd in analysis.decisive[:2]:
         finding = odd.finding
-        found.append(
-            f"Look whether the production table {finding.table} has such rows: {finding.says}."
-        )
+        columns = story.listed([f"{finding.table}.{name}" for name in finding.columns])
+        found.append(f"Look in production for rows whose {columns} {story.plain(finding.says)}.")
     if analysis.clues.errors:
-        found.append(
-            f"Look whether {analysis.clues.errors[0][0]} stops once the place is corrected."
-        )
-    return [line(item) for item in found][:12]
+        kind = analysis.clues.errors[0][0]
+        found.append(f"See whether {kind} stops once the place is corrected.")
+    return distinct(map(line, found), 12)

@@ -7,7 +7,7 @@ from phases.providers.offline.case import Case, Json, as_dict, as_str, dicts, st
 from phases.providers.offline.limits import distinct, line, text
 from phases.providers.offline.looks import Look, Planner
 
-MOST_ACTIONS = 36
+MOST_ACTIONS = 38
 """Looks after which the analyst has seen what it can make use of."""
 
 
@@ -74,7 +74,7 @@ def _served(look: Look, verdicts: list[Verdict], case: Case) -> str | None:
 
 def _conclusion(analysis: Analysis, looks: list[Look]) -> Json:
     if looks:
-        why = "There is more to look at: " + "; ".join(look.purpose for look in looks)
+        why = "It is to be found out next " + "; ".join(look.purpose for look in looks) + "."
         return {"ready": False, "why": text(why, 1500)}
     if not analysis.places:
         return {
@@ -87,7 +87,7 @@ def _conclusion(analysis: Analysis, looks: list[Look]) -> Json:
         " The review's points cannot be pursued further." if dicts(rejected.get("missing")) else ""
     )
     why = (
-        f"What fits the report best is {first.path} ({'; '.join(first.labels[:3])}); further looks "
-        f"would not change that.{again}"
+        f"{first.path} fits the report best. {analysis.story(first).because()} Further looks of "
+        f"the same kinds would not change that.{again}"
     )
     return {"ready": True, "why": text(why, 1500)}

@@ -1,0 +1,233 @@
+"""What is said about a place in plain sentences: what meets what, and why it is named.
+
+The analyst compares texts, the structure of code and data; it runs nothing. So a sentence says what
+was seen and where, quotes the line, and leaves open what only running the code can tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from phases.providers.offline import deciding, wording
+from phases.providers.offline.case import as_dict, as_str
+from phases.providers.offline.clues import Clues
+from phases.providers.offline.data import Odd, shown
+from phases.providers.offline.outline import Definition
+from phases.providers.offline.ranking import Place, Ranker, Signal
+from phases.providers.offline.telling import Telling, telling_lines
+from phases.providers.offline.tracing import Use
+
+_QUOTED = 220
+"""Characters of a quotation."""
+
+
+def quote(text: str, limit: int = _QUOTED) -> str:
+    """Return words of the report or a line of code in quotation marks, on one line."""
+    flat = " ".join(text.split())
+    flat = flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+    return f"“{flat}”"
+
+
+def code(text: str, limit: int = 400) -> str:
+    """Return a line of code as code, as it stands; only its end may be cut."""
+    flat = text.strip()
+    flat = flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    return f"`` {flat} ``" if "`" in flat else f"`{flat}`"
+
+
+def sentence(words: str) -> str:
+    """Return words as a sentence: a capital first, a stop at the end."""
+    words = words.strip()
+    words = words[:1].upper() + words[1:] if words[:1].isalpha() else words
+    return words if words.endswith((".", "!", "?", "…", ".”", "!”", "?”")) else f"{words}."
+
+
+def listed(items: list[str], most: int = 4) -> str:
+    """Return items as a person lists them: a, b and c."""
+    items = items[:most]
+    return (
+        items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+    )
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 row, 7 rows."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+class Story:
+    """The sentences about one place."""
+
+    def __init__(
+        self, ranker: Ranker, place: Place, function: Definition | None, lines: tuple[int, int]
+    ) -> None:
+        self.ranker = ranker
+        self.place = place
+        self.function = function
+        self.lines = lines
+
+    # Names ----------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The function and its file, or the file alone."""
+        if self.function is None:
+            return self.place.path
+        return f"`{self.function.qualified}` in {self.place.path}"
+
+    @property
+    def short(self) -> str:
+        return f"`{self.function.qualified}`" if self.function else self.place.path
+
+    # Data -----------------------------------------------------------------------------------
+
+    @property
+    def use(self) -> Use | None:
+        """The line of this place that decides by an odd column, the surest one."""
+        tracer, ranker = self.ranker.tracer, self.ranker
+        own = [use for use in tracer.uses if use.path == self.place.path and use.points >= 0.5]
+        for use in own:
+            if self.function is None or ranker.user_of(use) == self.function:
+                return use
+        return None
+
+    def why_it_breaks(self, use: Use) -> str:
+        """Return the reason for which a line goes wrong on the odd rows."""
+        if use.way == "part":
+            rest = listed(self.ranker.corpus.rest_of_key(use.odd.finding.columns))
+            return (
+                f"this takes {listed(list(use.odd.finding.columns))} alone for a key, which is "
+                f"complete only together with {rest}, so rows that do not belong together meet"
+            )
+        kind = use.odd.finding.kind
+        return deciding.reason(kind, use.way) or wording.meaning(use.odd.finding)
+
+    # Code -----------------------------------------------------------------------------------
+
+    @property
+    def told(self) -> list[Telling]:
+        """The lines of the place to look at first."""
+        clues, corpus = self.ranker.clues, self.ranker.corpus
+        return telling_lines(clues, corpus, self.place.path, *self.lines)
+
+    def words(self, most: int = 5) -> list[str]:
+        """Return the words that the function, or what is known of the file, shares with the
+        report, as the report spells them.
+        """
+        clues, ranker = self.ranker.clues, self.ranker
+        stems = ranker.shared_words(self.place.path, self.function)
+        spelled = [clues.as_written.get(stem, "") for stem in stems]
+        return [f"“{word}”" for word in dict.fromkeys(spelled) if len(word) > 2][:most]
+
+    def because(self, most: int = 2) -> str:
+        """Return why the place is named: the strongest reasons as sentences."""
+        return (
+            " ".join(list(self._reasons())[:most]) or "A search with the report's words led here."
+        )
+
+    def _reasons(self) -> Iterator[str]:
+        use = self.use
+        if use is not None:
+            line = self.ranker.corpus.lines(use.path).get(use.line, "")
+            columns = f"{use.odd.finding.table}.{listed(list(use.odd.finding.columns))}"
+            yield sentence(f"line {use.line} decides by {columns}, {code(line)}: "
+                           f"{self.why_it_breaks(use)}")  # fmt: skip
+        texts = False
+        for signal in sorted(self.place.signals, key=lambda s: (-s.points, s.label)):
+            if signal.kind in ("search", "text", "path"):
+                if not texts and (said := self._of_texts()):
+                    yield said
+                texts = True
+            elif signal.kind != "data" and self._is_own(signal):
+                yield sentence(f"it {signal.label}")
+
+    def _is_own(self, signal: Signal) -> bool:
+        """Tell whether a file's signal is about this function, as far as that can be told."""
+        first, last = self.lines
+        numbers = [int(n) for n in re.findall(r"\bline (\d+)", signal.label)]
+        return self.function is None or not numbers or any(first <= n <= last for n in numbers)
+
+    def _of_texts(self) -> str:
+        words = self.words()
+        if not words:
+            return "A search with the report's words led to this file."
+        return f"It shares the words {listed(words, 5)} with the report."
+
+
+# Odd rows --------------------------------------------------------------------------------------
+
+
+def rows_said(ranker: Ranker, odd: Odd) -> str:
+    """Return what is odd, with an example, a usual value, and what ties it to the report."""
+    finding = odd.finding
+    said = f"in table {finding.table}, {count(finding.total, 'row')} "
+    said += "is" if finding.total == 1 else "are"
+    said += f" not like the others: {listed(list(finding.columns))} {plain(finding.says)}"
+    return sentence(f"{said}{_examples(ranker, odd)}") + tied(odd)
+
+
+def plain(says: str) -> str:
+    """Return what a profile says without its notation for shapes."""
+    return says.partition("; usual:")[0]
+
+
+def _examples(ranker: Ranker, odd: Odd) -> str:
+    finding = odd.finding
+    if len(finding.columns) != 1 or finding.kind not in _OF_VALUES:
+        return ""
+    at = finding.names.index(finding.columns[0]) if finding.columns[0] in finding.names else -1
+    row = ranker.tracer.row_of(odd)
+    if at < 0 or row is None or at >= len(row):
+        return ""
+    usual = [v for v in ranker.corpus.usual(finding) if v != row[at]]
+    others = f", where others hold {shown(usual[0])}" if usual else ""
+    return f" ({shown(row[at])}{others})"
+
+
+_OF_VALUES = frozenset(
+    ["odd_shape", "mixed_types", "stray_blanks", "spelling_variants", "rare_value"]
+)
+"""Kinds whose values are worth showing beside a usual one."""
+
+
+def tied(odd: Odd) -> str:
+    """Return how odd rows belong to what the report names, as a sentence after a blank."""
+    if not odd.codes:
+        return ""
+    if odd.links:
+        return f" One of them belongs to {odd.codes[0]} of the report ({odd.links[0]})."
+    return (
+        f" {'It holds' if odd.finding.total == 1 else 'They include'} {listed(list(odd.codes))}"
+        ", which the report or its error names."
+    )
+
+
+# The report ------------------------------------------------------------------------------------
+
+
+def symptom(clues: Clues) -> str:
+    """Return what the report sees and what it expects, in its own words."""
+    said = as_str(as_dict(clues.case.interpretation.get("symptom")).get("statement"))
+    title = clues.title.strip()
+    rest = said.removeprefix(title).lstrip(". ")
+    parts = [f"The report says: {quote(title or said, 400)}."]
+    if rest and title:
+        parts.append(f"Observed: {quote(rest, 700)}.")
+    if wanted := expected(clues):
+        parts.append(f"Expected: {quote(wanted, 500)}.")
+    return " ".join(parts)
+
+
+def expected(clues: Clues) -> str:
+    """Return what the report expects, "" if it does not say."""
+    found = as_dict(clues.case.interpretation.get("expected"))
+    statement = as_str(found.get("statement"))
+    return statement if found.get("observations") else ""
+
+
+def observed(clues: Clues) -> str:
+    """Return what the report observed, without its title; the title if it says nothing else."""
+    said = as_str(as_dict(clues.case.interpretation.get("symptom")).get("statement"))
+    rest = said.removeprefix(clues.title.strip()).lstrip(". ")
+    return rest or said or clues.title
