@@ -15,7 +15,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "FROZEN.sha256"
-FROZEN = ("prompts/*/*.md", "prompts/schemas/*.json", "tests/frozen/**/*.*")
+FROZEN = (
+    "prompts/*/*.md",
+    "prompts/schemas/*.json",
+    "tests/frozen/cases/*.*",
+    "tests/frozen/vectors/**/*.*",
+)
 
 
 def main() -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from projections.aliases import none, sequential_v1
+from projections.aliases import content_v1, none, sequential_v1
 from projections.aliases.slots import resolve
 
 VERSIONS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "none": none.apply,
     "sequential_v1": sequential_v1.apply,
+    "content_v1": content_v1.apply,
 }
 
 __all__ = ["VERSIONS", "resolve"]

@@ -11,6 +11,7 @@ from typing import Any
 from projections.views import (
     investigation_focused_v1,
     investigation_full_v1,
+    investigation_ordered_v1,
     whole_v1,
 )
 
@@ -18,4 +19,5 @@ VERSIONS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "whole_v1": whole_v1.show,
     "investigation_focused_v1": investigation_focused_v1.show,
     "investigation_full_v1": investigation_full_v1.show,
+    "investigation_ordered_v1": investigation_ordered_v1.show,
 }
