@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from phases.providers.offline import story
@@ -13,7 +14,7 @@ from phases.providers.offline.outline import Definition
 from phases.providers.offline.ranking import Place, Ranker
 from phases.providers.offline.tracing import Use
 
-_DATA = ("row", "table", "database", "data viol")
+_DATA = re.compile(r"\b(rows?|tables?|databases?)\b")
 _SETTINGS = ("configuration", "packaging", "environment", "setting")
 _CLEAR = 3.2
 """Score from which odd rows count although they hold nothing that the report names."""
@@ -82,9 +83,7 @@ class Analysis:
             return self._on_copies(name, prior)
         if any(word in statement for word in _SETTINGS):
             return self._on_settings(name, prior)
-        if any(word in statement for word in _DATA) and self.case.tables + list(
-            self.corpus.profiled
-        ):
+        if _DATA.search(statement) and self.case.tables + list(self.corpus.profiled):
             return self._on_data(name, prior)
         paths = [p for p in self.places if p.path.lower() in words]
         return self._on_code(name, prior, paths, statement)
@@ -96,11 +95,13 @@ class Analysis:
             cited = tuple(dict.fromkeys(odd.finding.evidence for odd in found))
             why = story.rows_said(self.ranker, found[0]) + self._decided(found[0])
             weight = prior + (0.5 if found[0].codes else 0.2)
-            return Verdict(name, "supported", weight, why + self.set_aside, cited, ())
+            explains = found[0].codes or any(use.odd == found[0] for use in self.uses)
+            state = "supported" if explains else "open"
+            return Verdict(name, state, weight, why + self.set_aside, cited, ())
         if profiles:
             why = (
-                f"{story.count(len(profiles), 'table')} were profiled; none shows odd rows that have "
-                "to do with what the report names."
+                f"{story.count(len(profiles), 'table')} were profiled; none shows odd rows that "
+                "have to do with what the report names."
             )
             state = "open" if self.odd else "refuted"
             return Verdict(name, state, prior * 0.4, why, (), profiles[:6])
@@ -108,10 +109,17 @@ class Analysis:
 
     def _decided(self, odd: Odd) -> str:
         """Return where code decides by an odd column, as a sentence after a blank."""
-        uses = [use for use in self.ranker.tracer.uses if use.odd == odd and use.points >= 1]
+        uses = [use for use in self.uses if use.odd == odd]
+        if self.ranker.tracer.is_loud(odd):
+            return " The code noticed: the logs show the error that this leads to."
         if not uses:
-            return " No code was found that would go wrong on them."
+            return " No code was found that would go wrong on it."
         return f" {uses[0].path} decides by this column in line {uses[0].line}."
+
+    @property
+    def uses(self) -> list[Use]:
+        """Lines that decide by an odd column, the sure ones."""
+        return [use for use in self.ranker.tracer.uses if use.points >= 1]
 
     @property
     def set_aside(self) -> str:
@@ -137,8 +145,8 @@ class Analysis:
             return Verdict(name, "supported", prior + 0.3, why, tuple(config[0].evidence[:4]), ())
         if self.places and self.corpus.read:
             why = (
-                f"{self.places[0].path} fits the report better than any configuration file that was "
-                "found; that settings play no part is not proved."
+                f"{self.places[0].path} fits the report better than any configuration file that "
+                "was found; that settings play no part is not proved."
             )
             return Verdict(name, "open", prior * 0.5, why, (), tuple(self.places[0].evidence[:3]))
         return Verdict(name, "open", prior, "Configuration files were not compared yet.", (), ())
@@ -172,6 +180,10 @@ class Analysis:
         against = tuple(first.evidence[:3])
         why = f"{best.path} fits the report less well than {first.path}: it comes {_ordinal(rank)} "
         why += "among the files that were compared."
+        if self.clues.only_logged and any(signal.kind == "frame" for signal in best.signals):
+            why += (
+                " The logged error goes through it, but the report is about more than this error."
+            )
         state = "refuted" if rank > 8 else "open"
         return Verdict(name, state, prior / (1 + 0.3 * rank), why, cited[:2], against)
 

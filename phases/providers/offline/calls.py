@@ -50,6 +50,13 @@ class Calls:
             self._called[caller] = list(found)
         return self._called[caller]
 
+    def names_in(self, caller: Definition) -> list[str]:
+        """Return the names that a definition calls as methods of something else, known or not."""
+        lines = self._corpus.lines(caller.path)
+        texts = [lines.get(n, "")[:2000] for n in range(caller.first + 1, caller.last + 1)]
+        calls = [m for text in texts[:_LONGEST] for m in _CALL.finditer(text)]
+        return list(dict.fromkeys(m[2] for m in calls if m[1] not in (None, "this", "self")))
+
     def _meant(self, owner: str, name: str, caller: Definition) -> list[Definition]:
         """Return what a call may mean: of the module named before the dot, else of the same file,
         else anything of this name.

@@ -129,6 +129,16 @@ class Clues:
         )  # fmt: skip
 
     @cached_property
+    def unaffected(self) -> frozenset[str]:
+        """Stems that stand only in sentences about what works."""
+        prose = [p for p in self.pieces if not p.code]
+        works = [p for p in prose if report.tells_what_works(p.text)]
+        others = [p for p in self.pieces if p not in works]
+        return frozenset(s for p in works for s in stems(p.text)) - frozenset(
+            s for p in others for s in stems(p.text)
+        )
+
+    @cached_property
     def weights(self) -> dict[str, float]:
         """Weight of each word stem: where it stands in the report says how much it means."""
         found: dict[str, float] = defaultdict(float)
@@ -220,12 +230,12 @@ class Clues:
 
     @cached_property
     def as_written(self) -> dict[str, str]:
-        """Word of the report by its stem, as the report first spells it, in lower case."""
+        """Word of the report by its stem, as the report first spells it; of a name its part."""
         found: dict[str, str] = {}
-        for piece in self.pieces:
+        for piece in [p for p in self.pieces if not p.code]:
             for token in TOKEN.findall(piece.text):
                 for word in split(token):
-                    found.setdefault(stem(word), word)
+                    found.setdefault(stem(word), _as_noun(token) if token.isalpha() else word)
         return found
 
     @cached_property
@@ -264,6 +274,11 @@ def _query(texts: list[str]) -> str:
             break
         query += f" {token}"
     return query.strip()
+
+
+def _as_noun(token: str) -> str:
+    """Return a word as it stands inside a sentence; names with capitals inside keep them."""
+    return token.lower() if token.istitle() else token
 
 
 def identifiers(texts: list[str]) -> list[str]:

@@ -47,13 +47,13 @@ _FEW = 5
 @dataclass(frozen=True)
 class Odd:
     """A finding with how much it matters to the report. `codes`: of the report, in its rows or in
-    rows that they belong to; `links`: what ties the latter, such as `order_id=7`.
+    rows that they belong to; `links`: (code, what ties it to them, such as `order_id=7`).
     """
 
     finding: Finding
     score: float
     codes: tuple[str, ...]
-    links: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
 
 
 def related_tables(clues: Clues) -> list[tuple[float, Table]]:
@@ -91,12 +91,20 @@ def reported_keys(clues: Clues, corpus: Corpus) -> dict[tuple[str, object], str]
     """
     found: dict[tuple[str, object], str] = {}
     for rows in corpus.queried:
-        for row in rows.rows:
+        name = _key_elsewhere(rows)
+        for row in rows.rows if name and len(rows.rows) <= _FEW else ():
             held = [code for code in held_codes(clues, (row,)) if code not in clues.contrast]
-            for name, value in zip(rows.names, row, strict=False):
-                if held and _KEY.search(name) and type(value) is int and len(rows.rows) <= _FEW:
-                    found.setdefault((name, value), held[0])
+            if held and type(row[0]) is int:
+                found.setdefault((name, row[0]), held[0])
     return found
+
+
+def _key_elsewhere(rows: Rows) -> str:
+    """Return what other tables call the key of rows: `order_id` as it is, `id` of orders too."""
+    first = rows.names[0] if rows.names else ""
+    if first.lower() == "id" and len(rows.tables) == 1:
+        return f"{rows.tables[0].lower().removesuffix('s')}_id"
+    return first if _KEY.search(first) else ""
 
 
 def _linked(finding: Finding, keys: dict[tuple[str, object], str]) -> dict[str, str]:
@@ -104,7 +112,7 @@ def _linked(finding: Finding, keys: dict[tuple[str, object], str]) -> dict[str, 
     found: dict[str, str] = {}
     for row in finding.rows:
         for name, value in zip(finding.names, row, strict=False):
-            if isinstance(value, int) and (code := keys.get((name, value))):
+            if type(value) is int and (code := keys.get((name, value))):
                 found.setdefault(code, f"{name}={value}")
     return found
 
@@ -125,8 +133,10 @@ def _odd(clues: Clues, finding: Finding, keys: dict[tuple[str, object], str]) ->
         score += _NAMED
     if finding.total > _FEW:
         score *= 0.6
-    codes = (*linked, *(code for code in held if code not in linked))
-    return Odd(finding, round(score, 6), codes, tuple(linked.values()))
+    order = [*clues.codes, *clues.error_values]
+    codes = sorted({*held, *linked}, key=order.index)
+    links = tuple((code, linked[code]) for code in codes if code in linked and code not in held)
+    return Odd(finding, round(score, 6), tuple(codes), links)
 
 
 def held_codes(clues: Clues, rows: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:

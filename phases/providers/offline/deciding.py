@@ -122,7 +122,7 @@ def _patterns(names: tuple[str, ...]) -> _Patterns:
     gap = r"[^;)\"'`]{0,160}?"
     bare = rf"(?<![\w$])(?:{'|'.join(map(re.escape, names))})"
     name = rf"{bare}(?![\w$])"
-    left, right = r"[\w$.(]*[\"'`\[]*" + name, name + r"[\"'`\])]*"
+    left, right = r"[\w$.(]*[\"'`\[]*" + name, name + r"[\"'`\])]*(?:\.\w+\(\))?"
     inside = rf"\(\s*[^()]{{0,60}}{name}"
     ways = (
         (ORDER, rf"{right}\s*(?:<=|>=|<(?![<>=])|>(?![>=]))|(?<![-=<>])(?:<=|>=|<|>)\s*{left}"

@@ -61,7 +61,7 @@ class Planner:
         """Return the next looks, at most `most`; none when there is nothing left worth a look."""
         most = min(most, self.case.left("actions", 40))
         found: list[Look] = []
-        for stage in (self._first, self._trace_data, self._read, self._ends):
+        for stage in (self._first, self._trace_data, self._read, self._inwards, self._ends):
             for look in stage():
                 fitted = self._fitted(look)
                 if fitted and not any(same(fitted, x) for x in found) and not self._done(fitted):
@@ -224,6 +224,14 @@ class Planner:
                 continue
             fresh -= not known
             yield from self._reading(place.path)
+
+    def _inwards(self) -> Iterator[Look]:
+        """What the functions that the report names call by a word of its title."""
+        for name, caller in self.ranker.inner_names.items():
+            yield Look(
+                "find_symbol", {"name": name, "lines": 40, "limit": 8},
+                f"what {name} does, which {caller.name} calls", "place",
+            )  # fmt: skip
 
     def _ends(self) -> Iterator[Look]:
         """The rest of the most likely functions, where it is not known yet."""

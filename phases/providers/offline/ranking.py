@@ -19,6 +19,7 @@ from phases.providers.offline.corpus import Corpus
 from phases.providers.offline.data import Odd
 from phases.providers.offline.outline import Definition
 from phases.providers.offline.scoring import Pool, counts
+from phases.providers.offline.telling import Telling
 from phases.providers.offline.tracing import MOST_FROM_DATA, Tracer, Use, is_expression
 from phases.providers.offline.words import is_identifier, stems
 
@@ -54,6 +55,12 @@ about an index, a key, a name or a type: nobody raised that on purpose.
 
 _PATH = 1.5
 """Most points for words of the report in a path."""
+
+_WORKS = 0.3
+"""A file that is named like what the report says works is not named like what does not."""
+
+_CALLEE = 1.5
+"""Points of the best definition of a function that a named function calls: one step inwards."""
 
 _SPELLED = {"title": 1.2, "code": 0.7, "text": 0.4}
 """Points of a folder or file name that the report spells out, by where it does."""
@@ -153,6 +160,7 @@ class Ranker:
         yield from self._packaging()
         yield from self._decisions()
         yield from self._reached()
+        yield from self._callees()
         yield from self._caught()
         yield from self._texts()
 
@@ -224,6 +232,8 @@ class Ranker:
         """
         places: dict[str, list[tuple[str, Definition]]] = defaultdict(list)
         for name, asked, definition in self.corpus.symbols:
+            if asked in self.inner_names:
+                continue
             places[asked].append((name, definition))
         for asked, found in places.items():
             ours = [x for x in found if self.clues.catalog.role(x[1].path) in ("source", "")]
@@ -282,6 +292,8 @@ class Ranker:
             words = dict.fromkeys(stems(path.rpartition(".")[0].replace("/", " ")))
             shared = sum(weights.get(word, 0.0) * self._rare(word) for word in words)
             points = _PATH * min(1.0, shared / 6)
+            if self.clues.unaffected & set(stems(path.rpartition("/")[2].partition(".")[0])):
+                points *= _WORKS
             yield Signal(path, points, "path", "has words of the report in its path", observed)
             for part in dict.fromkeys(path.lower().split("/")):
                 name = part.partition(".")[0]
@@ -362,6 +374,35 @@ class Ranker:
                 best[use.path] = signal
         yield from best.values()
 
+    def _callees(self) -> Iterator[Signal]:
+        """Definitions of what the named functions call by a word of the report's title: users name
+        the way in, and the fault is often a step further.
+        """
+        pool, weights = self._pool(), self.clues.weights
+        for name, caller in self.inner_names.items():
+            found = [(e, d) for e, asked, d in self.corpus.symbols if asked == name]
+            ours = [(e, d) for e, d in found if self._is_ours(d.path) and d.path != caller.path]
+            scores = {d: pool.score(_key(d), weights) for _, d in ours if _key(d) in pool.documents}
+            top = max(scores.values(), default=0.0)
+            for evidence, item in ours:
+                share = scores.get(item, 0.0) / top if top > 0 else 0.0
+                label = f"defines `{item.name}`, which `{caller.name}` calls"
+                yield Signal(item.path, _CALLEE * share**2, "callee", label, (evidence,))
+
+    @cached_property
+    def inner_names(self) -> dict[str, Definition]:
+        """Name → caller of calls that functions named by the report make by a word of its title,
+        where no definition of that name was asked for by the report itself.
+        """
+        title = set(stems(self.clues.title))
+        own = {name.rpartition(".")[2] for name in self.clues.symbols}
+        found: dict[str, Definition] = {}
+        for start in [d for name in own for d in self.calls.named(name)]:
+            for name in self.calls.names_in(start):
+                if name not in own and len(name) > 4 and title & set(stems(name)):
+                    found.setdefault(name, start)
+        return dict(sorted(found.items())[:2])
+
     @cached_property
     def calls(self) -> Calls:
         """Who calls whom, of what was read."""
@@ -400,10 +441,25 @@ class Ranker:
     def _catches(self, linked: Linked) -> bool:
         """Tell whether a handler follows a line in its function."""
         around = self.corpus.enclosing(linked.path, linked.frame.line)
-        lines = self.corpus.lines(linked.path)
         last = around.last if around else linked.frame.line + 12
-        below = [lines.get(n, "") for n in range(linked.frame.line, last + 1)]
-        return any(_HANDLER.search(text) for text in below)
+        return bool(self._handlers(linked.path, linked.frame.line, last))
+
+    def _handlers(self, path: str, first: int, last: int) -> list[int]:
+        lines = self.corpus.lines(path)
+        return [n for n in range(first, last + 1) if _HANDLER.search(lines.get(n, ""))]
+
+    def after_catch(self, path: str, within: tuple[int, int]) -> list[Telling]:
+        """Return the line that catches errors in a range, and the first that runs after it."""
+        lines = self.corpus.lines(path)
+        for handler in self._handlers(path, *within)[:1]:
+            depth = _indent(lines[handler])
+            below = (n for n in range(handler + 1, within[1] + 1) if lines.get(n, "").strip())
+            after = next((n for n in below if _indent(lines[n]) <= depth), handler)
+            return [
+                Telling(n, lines[n], cited) for n in dict.fromkeys((handler, after))
+                for cited in self.corpus.quoting(path, n, n)[:1]
+            ]  # fmt: skip
+        return []
 
     @property
     def odd(self) -> list[Odd]:
@@ -507,6 +563,10 @@ class Ranker:
     def _best_text(self) -> float:
         pool, weights = self._pool(), self.clues.weights
         return max((pool.score(name, weights) for name in pool.documents), default=0.0)
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def _by_way_of(way: tuple[Definition, ...]) -> str:

@@ -27,7 +27,8 @@ _SECTIONS = (
     ("expected", ("expected", "should", "wanted", "desired", "expectation")),
     ("steps", ("steps", "reproduc", "what we did", "how to", "to repeat")),
     ("environment", ("environment", "version", "setup", "system info", "platform")),
-    ("observed", ("observed", "actual", "happen", "symptom", "result", "got", "output", "log")),
+    ("observed", ("observed", "actual", "symptom", "result", "got", "output", "log")),
+    ("story", ("happen",)),
 )
 """Heading words that tell what a section is for; the first kind that fits wins."""
 
@@ -43,7 +44,7 @@ class Piece:
 
 
 def section_of(heading: str) -> str:
-    """Return what a heading announces: expected, observed, steps, environment, or ""."""
+    """Return what a heading announces: expected, observed, story, steps, environment, or ""."""
     lower = heading.lower()
     return next((kind for kind, words in _SECTIONS if any(w in lower for w in words)), "")
 

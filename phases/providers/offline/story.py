@@ -21,6 +21,9 @@ from phases.providers.offline.tracing import Use
 _QUOTED = 220
 """Characters of a quotation."""
 
+_SURE = 0.4
+"""A line that is less likely to decide than this share of the surest one is not spoken of."""
+
 
 def quote(text: str, limit: int = _QUOTED) -> str:
     """Return words of the report or a line of code in quotation marks, on one line."""
@@ -34,6 +37,12 @@ def code(text: str, limit: int = 400) -> str:
     flat = text.strip()
     flat = flat if len(flat) <= limit else flat[: limit - 1] + "…"
     return f"`` {flat} ``" if "`" in flat else f"`{flat}`"
+
+
+def says(who: str, words: str, limit: int = _QUOTED) -> str:
+    """Return a quotation as a sentence: `The report expects: “…”`, with one stop at its end."""
+    said = quote(words, limit)
+    return f"{who}: {said}" if said[:-1].endswith((".", "!", "?", "…")) else f"{who}: {said}."
 
 
 def sentence(words: str) -> str:
@@ -86,8 +95,10 @@ class Story:
     def use(self) -> Use | None:
         """The line of this place that decides by an odd column, the surest one."""
         tracer, ranker = self.ranker.tracer, self.ranker
-        own = [use for use in tracer.uses if use.path == self.place.path and use.points >= 0.5]
-        for use in own:
+        least = _SURE * max((use.points for use in tracer.uses), default=0.0)
+        for use in tracer.uses:
+            if use.path != self.place.path or use.points < least:
+                continue
             if self.function is None or ranker.user_of(use) == self.function:
                 return use
         return None
@@ -96,9 +107,14 @@ class Story:
         """Return the reason for which a line goes wrong on the odd rows."""
         if use.way == "part":
             rest = listed(self.ranker.corpus.rest_of_key(use.odd.finding.columns))
+            line = self.ranker.corpus.lines(use.path).get(use.line, "")
+            joins = re.search(r"\bjoin\b", line, re.I)
+            found = (
+                "rows that do not belong together meet" if joins else "it may mean other rows too"
+            )
             return (
                 f"this takes {listed(list(use.odd.finding.columns))} alone for a key, which is "
-                f"complete only together with {rest}, so rows that do not belong together meet"
+                f"complete only together with {rest}, so {found}"
             )
         kind = use.odd.finding.kind
         return deciding.reason(kind, use.way) or wording.meaning(use.odd.finding)
@@ -108,6 +124,10 @@ class Story:
     @property
     def told(self) -> list[Telling]:
         """The lines of the place to look at first."""
+        caught = next((s for s in self.place.signals if s.kind == "caught"), None)
+        after = self.ranker.after_catch(self.place.path, self.lines) if caught else []
+        if after:
+            return after
         clues, corpus = self.ranker.clues, self.ranker.corpus
         return telling_lines(clues, corpus, self.place.path, *self.lines)
 
@@ -139,11 +159,19 @@ class Story:
                 if not texts and (said := self._of_texts()):
                     yield said
                 texts = True
-            elif signal.kind != "data" and self._is_own(signal):
-                yield sentence(f"it {signal.label}")
+            elif signal.kind not in ("data", "uses") and self._is_own(signal):
+                yield sentence(f"{self._subject(signal)} {signal.label}")
+
+    def _subject(self, signal: Signal) -> str:
+        """Return what a signal is about: the function itself, or only its file."""
+        of_file = signal.kind in ("defines", "callee", "message", "module")
+        own = self.function is not None and f"`{self.function.name}`" in signal.label
+        return "its file" if self.function is not None and of_file and not own else "it"
 
     def _is_own(self, signal: Signal) -> bool:
         """Tell whether a file's signal is about this function, as far as that can be told."""
+        if signal.kind == "reached":
+            return self.use is not None
         first, last = self.lines
         numbers = [int(n) for n in re.findall(r"\bline (\d+)", signal.label)]
         return self.function is None or not numbers or any(first <= n <= last for n in numbers)
@@ -152,7 +180,8 @@ class Story:
         words = self.words()
         if not words:
             return "A search with the report's words led to this file."
-        return f"It shares the words {listed(words, 5)} with the report."
+        noun = "word" if len(words) == 1 else "words"
+        return f"It shares the {noun} {listed(words, 5)} with the report."
 
 
 # Odd rows --------------------------------------------------------------------------------------
@@ -195,12 +224,12 @@ def tied(odd: Odd) -> str:
     """Return how odd rows belong to what the report names, as a sentence after a blank."""
     if not odd.codes:
         return ""
-    if odd.links:
-        return f" One of them belongs to {odd.codes[0]} of the report ({odd.links[0]})."
-    return (
-        f" {'It holds' if odd.finding.total == 1 else 'They include'} {listed(list(odd.codes))}"
-        ", which the report or its error names."
-    )
+    for code_, link in odd.links:
+        if code_ == odd.codes[0]:
+            which = "It" if odd.finding.total == 1 else "One of them"
+            return f" {which} belongs to {code_} of the report ({link})."
+    holds = "It holds" if odd.finding.total == 1 else "They include"
+    return f" {holds} {listed([shown(value) for value in odd.codes])}, which the case is about."
 
 
 # The report ------------------------------------------------------------------------------------
@@ -211,11 +240,11 @@ def symptom(clues: Clues) -> str:
     said = as_str(as_dict(clues.case.interpretation.get("symptom")).get("statement"))
     title = clues.title.strip()
     rest = said.removeprefix(title).lstrip(". ")
-    parts = [f"The report says: {quote(title or said, 400)}."]
+    parts = [says("The report says", title or said, 400)]
     if rest and title:
-        parts.append(f"Observed: {quote(rest, 700)}.")
+        parts.append(says("Observed", rest, 700))
     if wanted := expected(clues):
-        parts.append(f"Expected: {quote(wanted, 500)}.")
+        parts.append(says("Expected", wanted, 500))
     return " ".join(parts)
 
 
@@ -224,6 +253,11 @@ def expected(clues: Clues) -> str:
     found = as_dict(clues.case.interpretation.get("expected"))
     statement = as_str(found.get("statement"))
     return statement if found.get("observations") else ""
+
+
+def lower(words: str) -> str:
+    """Return a sentence so that it can follow a colon."""
+    return words[:1].lower() + words[1:]
 
 
 def observed(clues: Clues) -> str:

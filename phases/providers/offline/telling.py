@@ -18,9 +18,6 @@ _SAYS = re.compile(r"^\s*[rbfu]?[\"'`]")
 _TELLS = re.compile(r"\b(help|error|log(ger)?|warn(ing)?|print|console)\w*\s*[.(=]")
 """Texts for people repeat the report's words, but decide nothing."""
 
-_OPENS = re.compile(r"^\s*(?:export\s+|default\s+|async\s+|static\s+)*(?:def|class|function|@)\b")
-"""The first line of a definition names it, but decides nothing."""
-
 _COMMENT = re.compile(r"^\s*(#|//|\*|/\*|\"\"\"|''')")
 
 
@@ -39,16 +36,14 @@ def telling_lines(
     and a line that a stack trace names counts most.
     """
     framed = {x.frame.line for x in clues.frames if x.path == path}
-    scored = []
+    scored: list[tuple[float, int, str]] = []
     for number, text in corpus.lines(path).items():
-        heading = number == first < last and bool(_OPENS.match(text))
+        heading = number == first < last  # it names the definition, but decides nothing
         if not first <= number <= last or not text.strip() or heading:
             continue
         shared = sum(clues.weights.get(stem, 0.0) for stem in dict.fromkeys(stems(text)))
-        if _COMMENT.match(text):
-            shared *= 0.2
-        elif _SAYS.match(text) or _TELLS.search(text):
-            shared *= 0.3
+        if _COMMENT.match(text) or _SAYS.match(text) or _TELLS.search(text):
+            shared *= 0.1
         elif _DECIDES.search(text):
             shared = shared * 1.4 + 0.2
         scored.append((-(shared + 20 * (number in framed)), number, text))

@@ -85,7 +85,7 @@ class Tracer:
         found = []
         for at, odd in enumerate(self._followed()):
             tied = (1.0 if odd.codes else _UNTIED) * (_SECOND if at else 1.0)
-            tied *= _LOUD if self._is_loud(odd) else 1.0
+            tied *= _LOUD if self.is_loud(odd) else 1.0
             own = self._of_part(odd) if self._is_part(odd) else self._of_values(odd)
             crowd = (_MANY / max(_MANY, len(own))) ** 0.5
             found += [u._replace(points=round(u.points * tied * crowd, 6)) for u in own]
@@ -97,8 +97,10 @@ class Tracer:
 
     def row_of(self, odd: Odd) -> tuple[object, ...] | None:
         """Return the odd row that belongs to the report, else the first."""
-        for link in odd.links[:1]:
+        for code, link in odd.links:
             name, _, value = link.partition("=")
+            if code != odd.codes[0]:
+                continue
             at = odd.finding.names.index(name)
             for row in odd.finding.rows:
                 if at < len(row) and str(row[at]) == value:
@@ -194,7 +196,7 @@ class Tracer:
         text = "\n".join([path, *self.corpus.lines(path).values()]).lower().replace("_", "")
         return wanted in text
 
-    def _is_loud(self, odd: Odd) -> bool:
+    def is_loud(self, odd: Odd) -> bool:
         """Tell whether all that ties odd rows to the case is an error that only the logs show."""
         quoted = set(self.clues.error_values)
         return bool(odd.codes) and self.clues.only_logged and set(odd.codes) <= quoted

@@ -36,11 +36,30 @@ _CHANGE = {
     "rare_value": "handle this value of {columns} too",
     "without_children": "keep rows that have no counterpart (an outer join, or a check)",
 }
+_TITLE = {
+    ("odd_shape", "order"): "Compare {columns} by its meaning, not as text",
+    ("odd_shape", "sort"): "Sort by the meaning of {columns}, not by its text",
+    ("odd_shape", "parse"): "Read every form of {columns} that is stored",
+    ("odd_shape", "equal"): "Recognise every form of {columns} that is stored",
+    ("mixed_types", ""): "Compare {columns} as values of one type",
+    ("stray_blanks", ""): "Ignore blanks at the ends of {columns}",
+    ("spelling_variants", ""): "Compare {columns} in one spelling",
+    ("empty_text", ""): "Tell an empty {columns} from a missing one",
+    ("zero_among_others", ""): "Treat zero in {columns} as a value",
+    ("rare_null", ""): "Handle rows without {columns}",
+    ("rare_value", ""): "Handle every value of {columns}",
+    ("without_children", ""): "Keep rows that have no counterpart by {columns}",
+    ("reference_without_target", ""): "Handle {columns} without a counterpart",
+    ("foreign_key_violation", ""): "Handle {columns} without a counterpart",
+}
+"""Imperatives about code that decides in a way ("" for any) by odd values of a kind."""
+
 _REPAIR = {
     "near_unique": "Decide for each group of duplicates which row is meant; do not delete blindly.",
     "stray_blanks": "Trim the stored values after the code compares them safely.",
     "spelling_variants": "Bring the stored values to one spelling.",
     "mixed_types": "Convert the stored values of the rare type to the declared one.",
+    "odd_shape": "Bring the stored values to the usual form, once the code reads both.",
     "foreign_key_violation": "Restore the missing target or clear the reference.",
     "reference_without_target": "Restore the missing target or clear the reference.",
     "rare_null": "Fill the missing values where they can be known.",
@@ -58,10 +77,19 @@ def meaning(finding: Finding) -> str:
     return form.format(columns=_columns(finding))
 
 
-def change(finding: Finding) -> str:
-    """Return what to change in code that reads such rows."""
+def change(finding: Finding, way: str = "") -> str:
+    """Return what to change in code that reads such rows, or that decides in a way by them."""
+    if (finding.kind, way) in _TITLE:
+        said = title(finding, way)
+        return f"{said[:1].lower()}{said[1:]}: convert both sides first"
     form = _CHANGE.get(finding.kind, "treat rows with this {columns} as the report expects")
     return form.format(columns=_columns(finding))
+
+
+def title(finding: Finding, way: str) -> str:
+    """Return an imperative for code that decides in a way by odd values."""
+    form = _TITLE.get((finding.kind, way)) or _TITLE.get((finding.kind, ""))
+    return (form or "Handle odd values of {columns}").format(columns=_columns(finding))
 
 
 def repair(finding: Finding) -> str:

@@ -27,6 +27,11 @@ _MONTHS = "January|February|March|April|May|June|July|August|September|October|N
 _DATE = re.compile(
     rf"\b(\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|\d{{1,2}}\.? (?:{_MONTHS})(?: \d{{4}})?)"
 )
+_ASIDE = re.compile(
+    r"\b(attached|attachments?|enclosed)\b|^(versions?|environment|no error)\b", re.I
+)
+"""What reports say beside the matter, whatever section it stands in."""
+
 _CONTRAST = re.compile(r"\b(although|even though|however|nevertheless|yet)\b", re.I)
 
 
@@ -66,8 +71,13 @@ def _ended(piece: Piece) -> str:
 
 def _symptom(clues: Clues, prose: list[Piece]) -> Json:
     """The title, what the section for it says, and the error; else sentences that complain."""
-    observed = [p for p in clues.pieces if p.section == "observed"]
-    complaints = [p for p in prose if p.section in ("", "title") and _SYMPTOM.search(p.text)]
+    told = [
+        p for p in clues.pieces
+        if not _ASIDE.search(p.text) and not _is_contrast(p) and not p.text.rstrip().endswith(":")
+    ]  # fmt: skip
+    observed = [p for p in told if p.section == "observed"]
+    observed = observed or [p for p in told if p.section == "story"]
+    complaints = [p for p in told if p.section == "" and not p.code and _SYMPTOM.search(p.text)]
     chosen = [p for p in prose if p.section == "title"][:1]
     chosen += [p for p in observed if not p.code][:3] or complaints[:3]
     chosen += [p for p in observed if p.code and _SYMPTOM.search(p.text)][-1:]
@@ -76,8 +86,12 @@ def _symptom(clues: Clues, prose: list[Piece]) -> Json:
     return _statement(dict.fromkeys(chosen))
 
 
+def _is_contrast(piece: Piece) -> bool:
+    return not piece.code and tells_what_works(piece.text)
+
+
 def _expected(prose: list[Piece], clues: Clues) -> Json:
-    section = [p for p in clues.pieces if p.section == "expected"][:4]
+    section = [p for p in clues.pieces if p.section == "expected" and not _ASIDE.search(p.text)][:4]
     return _statement(section or [p for p in prose if _EXPECTED.search(p.text)][:3])
 
 

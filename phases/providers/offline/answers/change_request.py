@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from phases.providers.offline import wording
+import re
+
+from phases.providers.offline import story, wording
 from phases.providers.offline.assess import Analysis
 from phases.providers.offline.case import Case, Json, as_dict, as_int, as_str, dicts, strings
 from phases.providers.offline.limits import distinct, line, text
-from phases.providers.offline.telling import Telling, telling_lines
+from phases.providers.offline.ranking import Place
+from phases.providers.offline.story import Story
+from phases.providers.offline.tracing import Use
+
+_TRACE = re.compile(r"\s*(Traceback|File \"|at \S|\w+(\.\w+)*(Error|Exception)\b|raise\b)")
+"""Lines of a trace tell what happened, not what was done."""
 
 
 def answer(case: Case) -> Json:
@@ -14,11 +21,13 @@ def answer(case: Case) -> Json:
     analysis = Analysis(case)
     diagnosis = as_dict(case.view.get("diagnosis"))
     locations = dicts(diagnosis.get("locations"))
-    expected = as_str(as_dict(case.interpretation.get("expected")).get("statement"))
-    chosen = locations[:1] + [x for x in locations[1:3] if x.get("role") == "contributing"][:1]
+    expected = story.expected(analysis.clues)
+    chosen = locations[:1]
+    if locations and not _told(analysis, locations[0]).use:
+        chosen += [x for x in locations[1:3] if x.get("role") == "contributing"][:1]
     return {
-        "title": line(f"Correct: {analysis.clues.title or 'the reported behaviour'}", 200),
-        "summary": text(_summary(diagnosis, expected)),
+        "title": line(_title(analysis, locations), 200),
+        "summary": text(_summary(diagnosis)),
         "changes": [_change(analysis, item, expected, at) for at, item in enumerate(chosen)],
         "tests": [_test(analysis, locations[0], expected)] if locations else [],
         "data_repair": _repairs(analysis),
@@ -29,54 +38,92 @@ def answer(case: Case) -> Json:
     }
 
 
-def _summary(diagnosis: Json, expected: str) -> str:
-    confidence = diagnosis.get("confidence")
-    sure = f" Confidence of the place: {confidence}." if isinstance(confidence, float | int) else ""
-    cause = as_str(diagnosis.get("cause")) or "No cause was found."
-    wanted = f" Expected instead: {expected}" if expected else ""
-    return f"{cause}{wanted}{sure} No language model was involved; read the places before changing."
-
-
-def _change(analysis: Analysis, location: Json, expected: str, at: int) -> Json:
+def _told(analysis: Analysis, location: Json) -> Story:
+    """Return what can be said about a location of the diagnosis, by this context's evidence."""
     path, function = as_str(location.get("path")), as_str(location.get("function"))
     first = max(1, as_int(location.get("first_line"), 1))
     last = max(first, as_int(location.get("last_line"), first))
-    shown = telling_lines(analysis.clues, analysis.corpus, path, first, last)
-    cited = [*(s.evidence for s in shown), *strings(location.get("evidence"))]
+    place = next((p for p in analysis.places if p.path == path), Place(path))
+    known = [d for d in analysis.corpus.definitions(path) if d.qualified == function]
+    return Story(analysis.ranker, place, next(iter(known), None), (first, last))
+
+
+def _title(analysis: Analysis, locations: list[Json]) -> str:
+    """Return an imperative about the code."""
+    if not locations:
+        return f"Find and correct the code behind: {analysis.clues.title or 'the report'}"
+    told = _told(analysis, locations[0])
+    name = as_str(locations[0].get("function")) or as_str(locations[0].get("path"))
+    kinds = {signal.kind for signal in told.place.signals}
+    if told.use is not None and told.use.way == "part":
+        key = [*analysis.corpus.rest_of_key(told.use.odd.finding.columns),
+               *told.use.odd.finding.columns]  # fmt: skip
+        return f"Go by the whole key ({story.listed(key)}) in {name}"
+    if told.use is not None:
+        return f"{wording.title(told.use.odd.finding, told.use.way)} in {name}"
+    if "packaging" in kinds:
+        return (
+            f"Declare {story.listed(analysis.clues.missing_modules)} among the packages in {name}"
+        )
+    if "caught" in kinds:
+        return f"Do not carry on as if nothing had happened after the caught error in {name}"
+    for kind, _, _ in analysis.clues.errors[:1]:
+        return f"Handle the case in {name} that ends in {kind.rpartition('.')[2]}"
+    return f"Correct what {name} decides where the report says: {analysis.clues.title}"
+
+
+def _summary(diagnosis: Json) -> str:
+    confidence = diagnosis.get("confidence")
+    cause = as_str(diagnosis.get("cause")) or "No cause was found."
+    sure = (
+        f" That this is the place has a probability of about {round(100 * confidence)} %."
+        if isinstance(confidence, float | int) else ""
+    )  # fmt: skip
+    return f"{cause}{sure} No language model was involved; read the place before changing it."
+
+
+def _change(analysis: Analysis, location: Json, expected: str, at: int) -> Json:
+    told = _told(analysis, location)
+    first, last = told.lines
+    cited = [*(s.evidence for s in told.told), *strings(location.get("evidence"))]
     return {
-        "path": path or "-",
-        "function": function[:300],
+        "path": told.place.path or "-",
+        "function": as_str(location.get("function"))[:300],
         "first_line": first,
         "last_line": last,
-        "what": text(_what(analysis, path, function, shown, expected, at), 2000),
-        "why": text(as_str(location.get("why")) or "the diagnosis names this place", 1000),
+        "what": text(_what(analysis, told, location, expected, at), 2000),
+        "why": text(as_str(location.get("why")) or "The diagnosis names this place.", 1000),
         "evidence": _known(analysis, cited),
     }
 
 
-def _what(
-    analysis: Analysis, path: str, function: str, shown: list[Telling], expected: str, at: int
-) -> str:
-    parts, name = [], function or path
-    if at > 0:
-        parts.append(f"If the first place turns out not to decide it, check {name}.")
-    for odd in analysis.decisive[:1]:
-        rest = ", ".join(analysis.corpus.rest_of_key(odd.finding.columns))
-        with_rest = f" (with {rest})" if rest else ""
-        parts.append(f"In {name}, {wording.change(odd.finding)}{with_rest}.")
-        for use in analysis.deciding(path)[:1]:
-            text_there = analysis.corpus.lines(use.path).get(use.line, "").strip()
-            parts.append(f"Line {use.line} does not: {text_there}")
-    if analysis.clues.errors and not parts:
-        kind, message, _ = analysis.clues.errors[0]
-        said = f" ({message})" if message else ""
-        parts.append(f"In {name}, handle the case that now ends in {kind}{said}.")
-    if shown:
-        places = "; ".join(f"line {s.line}: {s.text.strip()}" for s in shown)
-        parts.append(f"Correct what is decided there; look first at {places}.")
-    wanted = expected or analysis.clues.title
-    parts.append(f"Afterwards this must hold: {wanted}")
+def _what(analysis: Analysis, told: Story, location: Json, expected: str, at: int) -> str:
+    name = as_str(location.get("function")) or told.place.path
+    parts = [f"Only if the first place turns out not to decide it: check {name}."] if at else []
+    if told.use is not None:
+        parts += _at_the_use(analysis, told, told.use, name)
+    else:
+        if analysis.clues.errors and not at:
+            kind, message, _ = analysis.clues.errors[0]
+            said = f" ({message})" if message else ""
+            parts.append(f"In {name}, handle the case that now leads to {kind}{said}.")
+        places = [f"line {s.line}, {story.code(s.text)}" for s in told.told]
+        if places:
+            parts.append(f"Read first {story.listed(places)}; correct what is decided there.")
+    wanted = expected or f"no longer: {analysis.clues.title}"
+    parts.append(story.says("Afterwards this must hold", wanted, 600))
     return " ".join(parts)
+
+
+def _at_the_use(analysis: Analysis, told: Story, use: Use, name: str) -> list[str]:
+    """Return what to change at the line that decides by an odd column."""
+    rest = analysis.corpus.rest_of_key(use.odd.finding.columns) if use.way == "part" else []
+    with_rest = f" (with {story.listed(rest)})" if rest else ""
+    shown = analysis.corpus.lines(use.path).get(use.line, "")
+    return [
+        f"In {name}, {wording.change(use.odd.finding, use.way)}{with_rest}.",
+        f"Line {use.line} does not do so, {story.code(shown)}: {told.why_it_breaks(use)}.",
+    ]
 
 
 def _known(analysis: Analysis, cited: list[str]) -> list[str]:
@@ -94,11 +141,15 @@ def _test(analysis: Analysis, location: Json, expected: str) -> Json:
     tested = [p for p in analysis.corpus.paths if stem and stem in p and "test" in p]
     codes = analysis.clues.codes[:3]
     rows = f" Use rows like those of {', '.join(codes)}." if codes else ""
-    steps = [p.text.strip() for p in analysis.clues.pieces if p.section == "steps" or p.code][:6]
+    pieces = analysis.clues.pieces
+    steps = [p.text.strip() for p in pieces if p.section == "steps"] or [
+        p.text.strip() for p in pieces
+        if p.code and p.section not in ("observed", "expected") and not _TRACE.match(p.text)
+    ]  # fmt: skip
     return {
         "where": line(tested[0] if tested else where),
         "arrange": text(
-            f"As the report does: {' / '.join(steps) or analysis.clues.title}{rows}", 2000
+            f"As the report does: {' / '.join(steps[:6]) or analysis.clues.title}{rows}", 2000
         ),
         "expect": text(expected or f"no longer: {analysis.clues.title}", 1500),
     }
@@ -107,17 +158,17 @@ def _test(analysis: Analysis, location: Json, expected: str) -> Json:
 def _repairs(analysis: Analysis) -> list[Json]:
     return [
         {
-            "what": text(f"{odd.finding.table}: {wording.repair(odd.finding)}", 1000),
-            "why": text(f"{', '.join(odd.finding.columns)} {odd.finding.says}.", 1000),
+            "what": text(f"Table {odd.finding.table}: {wording.repair(odd.finding)}", 1000),
+            "why": text(story.rows_said(analysis.ranker, odd), 1000),
             "evidence": [odd.finding.evidence],
         }
-        for odd in analysis.decisive[:3]
+        for odd in analysis.decisive[:1]
         if wording.repair(odd.finding)
     ]
 
 
 def _risks(analysis: Analysis, locations: list[Json]) -> list[str]:
-    found = ["The place was found by comparing texts and data, not by running the code."]
+    found = ["The place was found by comparing texts, code and data; nothing was run."]
     names = {as_str(x.get("function")).rpartition(".")[2] for x in locations[:1]} - {""}
     for uses in analysis.corpus.uses:
         if uses.name in names and uses.total > 1:
@@ -131,14 +182,15 @@ def _risks(analysis: Analysis, locations: list[Json]) -> list[str]:
 def _acceptance(analysis: Analysis, expected: str) -> list[str]:
     found = ["The new test fails before the change and passes after it."]
     if expected:
-        found.append(f"As the report expects: {expected}")
-    if analysis.clues.errors:
+        found.append(story.says("As the report expects", expected, 500))
+    if analysis.clues.errors and not analysis.clues.only_logged:
         found.append(f"{analysis.clues.errors[0][0]} no longer arises for the reported input.")
     found.append("All existing tests pass.")
     return [line(item) for item in found]
 
 
 def _out_of_scope(locations: list[Json], chosen: list[Json]) -> list[str]:
-    others = distinct(as_str(x.get("path")) for x in locations if x not in chosen)
     named = {as_str(x.get("path")) for x in chosen}
-    return [line(f"{path}: only related by its words") for path in others if path not in named][:5]
+    found = {as_str(x.get("path")): as_str(x.get("why")) for x in reversed(locations)}
+    others = distinct(as_str(x.get("path")) for x in locations)
+    return [line(f"{path}: {found[path]}") for path in others if path not in named][:5]

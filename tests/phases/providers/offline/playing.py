@@ -12,6 +12,7 @@ from phases.intake import IntakeRequest
 from phases.opening import open_case
 from phases.providers.offline import answer
 from phases.providers.offline.provider import Offline
+from projections.requests import restored_view
 from tests.phases import scripting
 
 Json = dict[str, Any]
@@ -208,9 +209,11 @@ def make_depot(path: Path) -> None:
 
 
 def changed(document: Json, change: Callable[[Json], None]) -> Json:
-    """Return a copy of a request document with its view changed (plain form only)."""
+    """Return a copy of a request document with its view, written plainly, changed."""
     copy: Json = json.loads(json.dumps(document))
-    change(copy["messages"][0]["content"])
+    view: Json = json.loads(json.dumps(restored_view(copy)))
+    change(view)
+    copy["messages"][0]["content"] = view
     return copy
 
 

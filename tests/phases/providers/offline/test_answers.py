@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +81,8 @@ def test_quoted_lines_stand_in_the_evidence(depot: Played) -> None:
         for block in item.get("result", {}).get("blocks", [])
         for line in block["lines"]
     }
-    quoted = [
-        s["step"].rpartition(": ")[2] for s in diagnosis["mechanism"] if ", line " in s["step"]
-    ]
+    steps = [step["step"] for step in diagnosis["mechanism"]]
+    quoted = [text for step in steps for text in re.findall(r"line \d+[^`]{0,9}`([^`]+)`", step)]
     assert quoted
     assert set(quoted) <= lines
 

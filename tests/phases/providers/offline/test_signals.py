@@ -161,3 +161,52 @@ def test_a_frame_in_a_built_copy_counts_for_the_source() -> None:
     view = view_of(report, ["lib/pump.js:source", "dist/garden.cjs:built_copy"], [found])
     assert first(view) == "lib/pump.js"
     assert "frame" in kinds(view, "lib/pump.js")
+
+
+def test_who_catches_an_error_that_only_the_log_shows_is_likely() -> None:
+    trace = (
+        "2031-01-01 ERROR garden: stopped\nTraceback (most recent call last):\n"
+        '  File "/v/site-packages/garden/night.py", line 4, in water\n    pour(plot)\n'
+        '  File "/v/site-packages/garden/pump.py", line 2, in pour\n    raise PumpError("dry")\n'
+        "PumpError: dry\n"
+    )
+    view = view_of(
+        "# Half of the plots stay dry", ["garden/night.py:source", "garden/pump.py:source"],
+        [read("E1", "garden/night.py", "def water(plots):", "    for plot in plots:",
+              "        try:", "            pour(plot)", "        except Exception:",
+              "            log.exception('x')", "            break"),
+         read("E2", "garden/pump.py", "def pour(plot):", '    raise PumpError("dry")')],
+    )  # fmt: skip
+    log = {"id": "O2", "artifact": "S3", "kind": "log_excerpt", "first_line": 1, "text": trace}
+    view["sources"]["artifacts"].append({"id": "S3", "kind": "log"})
+    view["sources"]["observations"].append(log)
+    assert first(view) == "garden/night.py"
+    assert "caught" in kinds(view, "garden/night.py")
+
+
+def test_what_a_named_function_calls_by_a_word_of_the_title_is_looked_at() -> None:
+    symbol = {"path": "lib/zones/far.js", "name": "offset", "qualified": "Far.offset",
+              "kind": "function", "first": 3, "last": 4}  # fmt: skip
+    block = {"path": "lib/zones/far.js", "first": 3, "lines": ["  offset(t) {", "  }"]}
+    named = {"id": "E2", "action": "find_symbol", "arguments": {"name": "offset"},
+             "result": {"symbols": [symbol], "blocks": [block]}}  # fmt: skip
+    view = view_of(
+        "# Wrong offset before noon\n\n`setPlace()` shows it.",
+        ["lib/time.js:source", "lib/zones/far.js:source"],
+        [read("E1", "lib/time.js", "function setPlace(t) {", "  return place.offset(t);", "}"),
+         named],
+    )  # fmt: skip
+    assert list(Analysis(Case(view)).ranker.inner_names) == ["offset"]
+    assert "callee" in kinds(view, "lib/zones/far.js")
+
+
+def test_the_key_of_a_reported_row_ties_odd_rows_of_other_tables() -> None:
+    odd = profile("mixed_types")
+    odd["result"]["findings"][0] |= {"odd": ["amount"], "columns": ["id", "plot_id", "amount"],
+                                     "rows": [[5, 77, "3 l"]]}  # fmt: skip
+    rows = {
+        "id": "E8", "action": "query_database", "arguments": {"sql": "select"},
+        "result": {"database": "S4", "columns": ["plot_id", "label"], "rows": [[77, "P-77"]]},
+    }  # fmt: skip
+    analysis = Analysis(Case(view_of("# Plot P-77 is wet", [], [odd, rows])))
+    assert analysis.decisive[0].links == (("P-77", "plot_id=77"),)
