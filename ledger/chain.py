@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
+from functools import lru_cache
+from hashlib import sha256
 
 ZERO = bytes(32)
 """chain(0)."""
 
 NONCE_SIZE = 16
 
+_LEAF = b"caseledger/leaf/1\0"
+_CHAIN = b"caseledger/chain/1\0"
+
 
 def leaf(case_id: str, position: int, topic: str, state: bytes, nonce: bytes) -> bytes:
     """Return what one event contributes to the chain, 32 bytes."""
-    return hashlib.sha256(
-        b"caseledger/leaf/1\0"
-        + _sized(case_id.encode())
-        + position.to_bytes(8, "big")
-        + _sized(topic.encode())
-        + _sized(state)
-        + nonce
-    ).digest()
+    parts = (
+        _LEAF,
+        _sized_text(case_id),
+        position.to_bytes(8, "big"),
+        _sized_text(topic),
+        len(state).to_bytes(8, "big"),
+        state,
+        nonce,
+    )
+    return sha256(b"".join(parts)).digest()
 
 
 def link(previous: bytes, leaf_value: bytes) -> bytes:
     """Return chain(n) from chain(n-1) and leaf(n), 32 bytes."""
-    return hashlib.sha256(b"caseledger/chain/1\0" + previous + leaf_value).digest()
+    return sha256(_CHAIN + previous + leaf_value).digest()
 
 
-def _sized(data: bytes) -> bytes:
+@lru_cache(maxsize=256)
+def _sized_text(text: str) -> bytes:
+    """Return lp(text); a ledger has one case ID and some fifty topics."""
+    data = text.encode()
     return len(data).to_bytes(8, "big") + data

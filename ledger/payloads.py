@@ -13,6 +13,7 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from ledger import canonical
@@ -26,6 +27,7 @@ CONTAINER = 4096  # an array or object of this many bytes is cut inside
 ITEM = 2048  # a member or element of this many bytes becomes chunks of its own
 RUN = 8192  # smaller ones are gathered up to this many bytes
 DEEPEST = 24  # containers nested deeper are not cut: brackets alone must not become chunks
+BATCH = 256  # chunks looked up and stored at once
 PIECE = 65536  # no chunk is longer when it is cut
 
 MAX_CHUNK = 2**20
@@ -118,14 +120,14 @@ class PayloadStore:
         """Store a payload inside the current transaction, if it is not there; return its digest."""
         name = hashlib.sha256(data).digest()
         if not self._has(name):
-            self._put_document(name, len(data), [self._put_chunk(chunk) for chunk in cut(data)])
+            self._put_document(name, len(data), self._put_all(cut(data)))
         return "sha256:" + name.hex()
 
     def put_chunks(self, digest: str, size: int, chunks: Iterable[bytes]) -> None:
         """Store a payload with cuts made elsewhere (an imported package keeps its own)."""
         name = _name(digest)
         if not self._has(name):
-            self._put_document(name, size, [self._put_chunk(chunk) for chunk in chunks])
+            self._put_document(name, size, self._put_all(chunks))
 
     def get(self, digest: str) -> bytes:
         """Return a payload, checked against its digest.
@@ -216,18 +218,30 @@ class PayloadStore:
             (name, size, pack_ids(ids)),
         )
 
-    def _put_chunk(self, chunk: bytes) -> int:
-        name = hashlib.sha256(chunk).digest()
-        row = self._connection.execute("SELECT id FROM chunk WHERE digest = ?", (name,)).fetchone()
-        if row is not None:
-            return int(row[0])
-        codec, data = compress(chunk)
-        cursor = self._connection.execute(
-            "INSERT INTO chunk (digest, codec, size, data) VALUES (?, ?, ?, ?)",
-            (name, codec, len(chunk), data),
-        )
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
+    def _put_all(self, chunks: Iterable[bytes]) -> list[int]:
+        """Store chunks that are not there; return the IDs of all. One query for each batch."""
+        ids: list[int] = []
+        rest = iter(chunks)
+        while batch := list(islice(rest, BATCH)):
+            names = [hashlib.sha256(chunk).digest() for chunk in batch]
+            known = self._ids_of(names)
+            (last,) = self._connection.execute("SELECT ifnull(max(id), 0) FROM chunk").fetchone()
+            new: list[tuple[int, bytes, int, int, bytes]] = []
+            for name, chunk in zip(names, batch, strict=True):
+                if name not in known:
+                    known[name] = last = last + 1
+                    codec, data = compress(chunk)
+                    new.append((last, name, codec, len(chunk), data))
+            self._connection.executemany(
+                "INSERT INTO chunk (id, digest, codec, size, data) VALUES (?, ?, ?, ?, ?)", new
+            )
+            ids += [known[name] for name in names]
+        return ids
+
+    def _ids_of(self, names: Sequence[bytes]) -> dict[bytes, int]:
+        places = ",".join("?" * len(names))
+        query = f"SELECT digest, id FROM chunk WHERE digest IN ({places})"
+        return dict(self._connection.execute(query, names).fetchall())
 
 
 def _row(row: tuple[Any, ...], *types: type) -> tuple[Any, ...]:

@@ -120,11 +120,12 @@ def _check_record(
 
 def _linked_rows(reader: CaseReader, report: Report) -> Iterator[Row]:
     """Yield rows while recomputing the chain; report the first position where it breaks."""
-    value, expected, broken = chain.ZERO, 0, False
+    value, expected, broken, last = chain.ZERO, 0, False, None
+    case_id = reader.case_id
     try:
         for row in reader.rows():
             expected += 1
-            if not broken and (problem := _row_problem(row, expected, reader.case_id)):
+            if not broken and (problem := _row_problem(row, expected, case_id)):
                 report.damage(expected, problem)
                 broken = True
             value = chain.link(value, row.leaf())
@@ -135,14 +136,15 @@ def _linked_rows(reader: CaseReader, report: Report) -> Iterator[Row]:
                     f"the record gives {value.hex()}: this event or its place was altered",
                 )
                 broken = True
-            report.events += 1
-            report.head = Head(row.position, row.chain)
+            last = row
             yield row
     except (LedgerDamaged, StorageError) as error:
         report.damage(expected + 1, f"position {expected + 1} cannot be read: {error}")
-    else:
-        if not broken and report.head != reader.head:
-            report.damage(expected + 1, f"the record ends at {report.head}, not at {reader.head}")
+        broken = True
+    report.events = expected
+    report.head = Head(last.position, last.chain) if last else EMPTY
+    if not broken and report.head != reader.head:
+        report.damage(expected + 1, f"the record ends at {report.head}, not at {reader.head}")
 
 
 def _row_problem(row: Row, expected: int, case_id: str) -> str | None:
@@ -223,7 +225,7 @@ def _check_seal(report: Report, sealed: Head | None, at_seal: bytes | None) -> N
 def _check_sqlite(book: Book, report: Report) -> None:
     try:
         with storage.translated(book.path):
-            for (line,) in book.connection.execute("PRAGMA integrity_check(10)"):
+            for (line,) in book.connection.execute("PRAGMA quick_check(10)"):
                 if line != "ok":
                     report.damage(None, f"SQLite: {' '.join(line.split())}")
             stored = storage.stored_schema(book.connection)
