@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import prompts
 from ledger import canonical
@@ -14,6 +14,8 @@ from phases.settings import Settings
 from projections.contexts import Material, builder
 from projections.requests import Json, Rendered, UnknownVersion, render
 from projections.state import Request, State
+
+PLAIN = "plain_v1"
 
 
 class Prepared(NamedTuple):
@@ -33,7 +35,7 @@ def begin(
 ) -> Prepared:
     """Return a new context and its first request, under the newest or the pinned protocol."""
     protocol = settings.protocols.get(phase, prompts.NEWEST[phase])
-    context = builder(phase)(state, reader, material())
+    context = _marked(builder(phase)(state, reader, material()), protocol)
     data = canonical.to_bytes(context)
     assert state.configuration is not None
     created = ContextCreated(
@@ -80,6 +82,12 @@ def _render_again(state: State, reader: CaseReader, request: Request, *more: Jso
     earlier = [message["content"] for message in messages[1:]]
     context = canonical.from_bytes(reader.payload(content.digest))
     return render(request.protocol, context, [*earlier, *more])
+
+
+def _marked(context: dict[str, Any], protocol: str) -> dict[str, Any]:
+    """Return a new context that names the codec its protocol uses; plain ones carry no marker."""
+    encoding = prompts.card(protocol).encoding
+    return context if encoding == PLAIN else {**context, "model_encoding": encoding}
 
 
 def reference(data: bytes) -> Ref:

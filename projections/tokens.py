@@ -1,40 +1,72 @@
-"""Estimated tokens of a text: built in, dependency-free, the same on every machine.
+r"""Estimated tokens of a text: built in, dependency-free, the same on every machine.
 
-Encoders choose by it, so it must never depend on an optional tokenizer. A word costs by its length,
-digits one each, punctuation that JSON repeats is cheap; fitted on Gemma 3 counts of phase views.
-Characters divided by four undercounts such texts by 27 to 44 %.
+Encoders choose by it, so it must never depend on an optional tokenizer. The estimate is a sum over
+what can be counted at the speed of `bytes.count`: Gemma 3 spends one token on each digit, about one
+on each run of letters or punctuation, more on long ones, and merges what JSON repeats (`","`). The
+weights were fitted on phase views, plain and consolidated, of seven published packages and checked
+on three cases of our own that were not fitted: within 3.2 % on each; fitted on all, within 2.5 %.
+Characters divided by four undercount such texts by 27 to 44 %.
 """
 
 from __future__ import annotations
 
-import re
-
 ESTIMATOR = "estimate_v1"
 
-_ATOM = re.compile(
-    r"(?P<space>\s+)|(?P<digits>[0-9]+)|(?P<word>[A-Za-z]+)|(?P<wide>[^\x00-\x7f]+)"
-    r"|(?P<json>[\"{}\[\]:,]+)|(?P<other>[^\w\s])|(?P<rest>_+)"
-)
-_WORD = (0.0, 1.0, 1.0, 1.0, 1.05, 1.1, 1.2, 1.3, 1.4, 1.5, 1.7, 1.85, 2.0)
+_LEADS = bytes(ord("w") if code >= 0xC0 else 0 for code in range(256))
+"""Marks the first byte of each non-ASCII character: a token of its own."""
+
+
+def _table(name: str) -> bytes:
+    """Return a table for `bytes.translate` that maps every character to its class."""
+    pick = {"classes": _class, "letters": _letter, "marks": _mark}[name]
+    return bytes(ord(pick(chr(code)) if code < 128 else "w") for code in range(256))
+
+
+def _class(character: str) -> str:
+    if character.isalpha():
+        return "A"
+    if character.isdigit():
+        return "0"
+    if character in " \n\r\t":
+        return " "
+    return character if character in '\\_",:{}[]' or not character.isprintable() else "."
+
+
+def _letter(character: str) -> str:
+    return "a" if character.isalpha() else " "
+
+
+def _mark(character: str) -> str:
+    return " " if character.isalnum() or character <= " " else "."
+
+
+_CLASSES, _LETTERS, _MARKS = map(_table, ("classes", "letters", "marks"))
+
+_IN_TEXT = ((b"$", 100), (b"],[", 116), (b"\\n", 119), (b'\\"', 42), (b"},", 76), (b'","', 67))
+_IN_CLASSES = ((b"0", 100), (b" 0", 100), (b" ", 18), (b"0A", 58), (b".A", 30), (b"...", 135))
+_IN_LETTERS = ((b" a", 62), (b"aaaaaa", 43))
+_IN_MARKS = ((b" .", 95), (b"....", 70))
 
 
 def estimated_tokens(text: str) -> int:
     """Return the estimated number of tokens of a text."""
-    total = 0.0
-    for atom in _ATOM.finditer(text):
-        total += _cost(str(atom.lastgroup), atom.end() - atom.start())
-    return round(total)
+    return (hundredths(text) + 50) // 100
 
 
-def _cost(kind: str, length: int) -> float:
-    if kind == "digits":
-        return float(length)
-    if kind == "word":
-        return _WORD[length] if length < len(_WORD) else 2.0 + (length - 12) * 0.22
-    if kind == "space":
-        return 0.0 if length == 1 else 1.0
-    if kind == "wide":
-        return length * 0.7
-    if kind == "json":
-        return 0.45 * length if length > 1 else 0.8
-    return 0.8 * length
+def hundredths(text: str | bytes) -> int:
+    """Return the estimate in hundredths of a token, of a text or its UTF-8 bytes.
+
+    Unlike the rounded one it can be added up.
+    """
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    total = 0 if data.isascii() else 100 * data.translate(_LEADS).count(b"w")
+    data = b" " + data
+    for counted, patterns in (
+        (data, _IN_TEXT),
+        (data.translate(_CLASSES), _IN_CLASSES),
+        (data.translate(_LETTERS), _IN_LETTERS),
+        (data.translate(_MARKS), _IN_MARKS),
+    ):
+        for pattern, weight in patterns:
+            total += weight * counted.count(pattern)
+    return total

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 NEWEST = {
     "entity_resolution": "entity_resolution_v1",
-    "case_interpretation": "case_interpretation_resolved_v6",
-    "hypotheses": "hypotheses_v2",
-    "investigation": "investigation_project_v10",
-    "diagnosis_early": "diagnosis_early_v3",
-    "diagnosis": "diagnosis_v3",
-    "change_request": "change_request_v4",
+    "case_interpretation": "case_interpretation_resolved_v7",
+    "hypotheses": "hypotheses_v3",
+    "investigation": "investigation_project_v11",
+    "diagnosis_early": "diagnosis_early_v4",
+    "diagnosis": "diagnosis_v4",
+    "change_request": "change_request_v5",
 }
 """The protocol a new request of each phase takes, unless configuration pins another."""
 
@@ -84,6 +84,12 @@ def schema_file(name: str) -> tuple[str, bytes]:
         return f"schemas/{name}.json", path.read_bytes()
     except FileNotFoundError:
         raise PromptError(f"schema {name!r} is not known to this release") from None
+
+
+def explanation(encoding: str) -> str:
+    """Return the text by which prompts explain an encoding; empty if it needs none."""
+    path = _FOLDER / "encodings" / f"{encoding}.txt"
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
 @cache

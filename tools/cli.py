@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from tools.commands import analysis, cases, machine, packages, record, requests
+from tools.commands import analysis, cases, machine, measuring, packages, record, requests
 from tools.exits import AnswerIsNo, ExitCode, exit_code
 
 app = typer.Typer(
@@ -28,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (analysis, cases, record, requests, packages, machine):
+for group in (analysis, cases, record, requests, measuring, packages, machine):
     group.register(app)
 
 

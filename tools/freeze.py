@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "FROZEN.sha256"
 FROZEN = (
     "prompts/*/*.md",
+    "prompts/encodings/*.txt",
     "prompts/schemas/*.json",
     "tests/frozen/cases/*.*",
     "tests/frozen/vectors/**/*.*",

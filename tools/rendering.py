@@ -245,6 +245,13 @@ def _ids(names: list[str]) -> str:
 def _text(text: str) -> str:
     """Return text of the case or a model as one paragraph in which Markdown and HTML do nothing."""
     plain = safe(" ".join(text.split()))
+    spans = plain.split("`")
+    if len(spans) % 2 and len(spans) > 1:  # paired: code spans, in which nothing acts
+        return "`".join(s if n % 2 else _inert(s) for n, s in enumerate(spans))
+    return _inert(plain)
+
+
+def _inert(plain: str) -> str:
     return _AT_START.sub(r"\\\g<0>", _MARKUP.sub(r"\\\g<0>", plain))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from projections.encodings import plain_v1
+from projections.encodings import consolidated_v1, plain_v1
 from projections.encodings.types import Encoded
 
 
@@ -22,6 +22,7 @@ class Encoding(NamedTuple):
 
 VERSIONS: Mapping[str, Encoding] = {
     "plain_v1": Encoding(plain_v1.encode, plain_v1.restore),
+    "consolidated_v1": Encoding(consolidated_v1.encode, consolidated_v1.restore),
 }
 
 __all__ = ["VERSIONS", "Encoded", "Encoding"]

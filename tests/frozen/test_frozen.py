@@ -12,6 +12,7 @@ import prompts
 from ledger import canonical
 from ledger.events import ContextCreated, RequestPrepared
 from ledger.package import Package, verify_package
+from projections import encodings
 from projections.requests import render
 from projections.saw import check_all
 from projections.state import fold
@@ -81,3 +82,19 @@ def test_one_changed_character_of_a_prompt_is_seen(
     assert check.saved in check.detail
     assert check.rebuilt in check.detail
     assert "$.system" in check.detail
+
+
+VECTORS = sorted((Path(__file__).parent / "vectors").glob("*/*.view.json"))
+
+
+def test_every_encoder_has_vectors() -> None:
+    assert {path.parent.name for path in VECTORS} == set(encodings.VERSIONS)
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda p: f"{p.parent.name}-{p.name[:-10]}")
+def test_an_encoder_writes_the_bytes_it_landed_with(path: Path) -> None:
+    encoding = encodings.VERSIONS[path.parent.name]
+    recorded = path.with_name(path.name.replace(".view.", ".content.")).read_bytes()
+    view = canonical.from_bytes(path.read_bytes())
+    assert canonical.to_bytes(encoding.encode(view).content) == recorded
+    assert canonical.same(encoding.restore(canonical.from_bytes(recorded)), view)

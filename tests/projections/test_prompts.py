@@ -100,5 +100,9 @@ def test_frozen_files_are_what_the_list_says_and_every_one_is_listed() -> None:
         if hashlib.sha256((ROOT / name).read_bytes()).hexdigest() != digest
     ]
     assert changed == []
-    files = [*ROOT.glob("prompts/*/*.md"), *ROOT.glob("prompts/schemas/*.json")]
+    files = [
+        path
+        for kind in ("*/*.md", "schemas/*.json", "encodings/*.txt")
+        for path in (ROOT / "prompts").glob(kind)
+    ]
     assert {path.relative_to(ROOT).as_posix() for path in files} <= set(listed)

@@ -67,7 +67,11 @@ def test_one_changed_character_of_a_prompt_is_reported_with_both_digests_and_the
 
     def edited(name: str) -> prompts.Card:
         card = real(name)
-        return card._replace(text=card.text[:-1] + "!") if name == "hypotheses_v2" else card
+        return (
+            card._replace(text=card.text[:-1] + "!")
+            if name == prompts.NEWEST["hypotheses"]
+            else card
+        )
 
     monkeypatch.setattr(prompts, "card", edited)
     checks = {check.request: check for check in check_all(book)}
@@ -97,7 +101,7 @@ def test_a_view_that_changed_after_it_landed_is_reported(
     book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        requests.views.VERSIONS, "investigation_full_v1", lambda context: {**context, "x": 1}
+        requests.views.VERSIONS, "investigation_ordered_v1", lambda context: {**context, "x": 1}
     )
     details = [check.detail for check in check_all(book) if check.state == "differs"]
     assert len(details) == 4
@@ -110,7 +114,7 @@ def test_an_unknown_protocol_is_unchecked_and_not_bad(
     real = prompts.card
 
     def newer(name: str) -> prompts.Card:
-        if name == "diagnosis_v3":
+        if name == prompts.NEWEST["diagnosis"]:
             raise prompts.PromptError(f"protocol {name!r} is not known to this release")
         return real(name)
 

@@ -5,7 +5,7 @@ The vocabulary stands at the head of the first part of a GGUF file that the PyPI
 as protobuf by hand (five message fields of sentencepiece_model.proto), and loaded by the package
 `sentencepiece`. The vocabulary has its own terms: it is never committed, nothing depends on it.
 
-    python -P tests/benchmarks/gemma_tokens.py FILE…          prints the tokens of each file
+    .venv/bin/python -P tools/vocabulary.py FILE…          prints the tokens of each file
 """
 
 from __future__ import annotations
@@ -42,6 +42,14 @@ def counter() -> Callable[[str], int]:
         raise NoVocabulary(f"{error.name} is not installed") from None
     processor = sentencepiece.SentencePieceProcessor(model_proto=model(chunk_path()))
     return lambda text: len(processor.EncodeAsIds(text))
+
+
+def gemma_counter() -> Callable[[str], int] | None:
+    """Return a counter of Gemma 3 tokens, None without the extra `tokens`."""
+    try:
+        return counter()
+    except NoVocabulary:
+        return None
 
 
 def model(part: Path) -> bytes:
