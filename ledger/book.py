@@ -289,6 +289,20 @@ class Book:
         self._case_id, self._head = _tip(self.path, self._connection)
         return self._head
 
+    @contextmanager
+    def at_one_moment(self) -> Iterator[None]:
+        """See the ledger as it is now throughout the block, whatever another process appends.
+
+        Holds a read transaction: for `verify`, which reads all of it once, and for nothing long.
+        """
+        with storage.translated(self.path):
+            self._connection.execute("BEGIN")
+        try:
+            self.refresh()
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
     def anchor(self) -> Head | None:
         """Return the head the anchor knows; None for an unanchored case."""
         return read_anchor(self.path)

@@ -60,6 +60,14 @@ def verify_book(book: Book, sealed: Head | None = None) -> Report:
         book: an open case.
         sealed: a head kept elsewhere (`seal`), which the record must contain.
     """
+    known = book.anchor()  # before the events: a commit comes before its anchor
+    with book.at_one_moment():
+        report = _verified_now(book, sealed)
+    _check_anchor(book, known, report)
+    return report
+
+
+def _verified_now(book: Book, sealed: Head | None) -> Report:
     report = Report()
     _check_sqlite(book, report)
     checked: set[int] = set()
@@ -72,7 +80,6 @@ def verify_book(book: Book, sealed: Head | None = None) -> Report:
     try:
         with storage.translated(book.path):
             _check_orphans(book, report, documents, checked)
-        _check_anchor(book, report)
     except LedgerError as error:
         report.damage(None, str(error))
     return report
@@ -250,8 +257,7 @@ def _check_orphans(
             report.damage(None, f"chunk {number} belongs to no payload")
 
 
-def _check_anchor(book: Book, report: Report) -> None:
-    known = book.anchor()
+def _check_anchor(book: Book, known: Head | None, report: Report) -> None:
     if known is None:
         report.warn(
             "the head anchor is missing or unreadable: a missing tail could not be seen; "

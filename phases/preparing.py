@@ -13,6 +13,7 @@ from phases.reading import feedback
 from phases.settings import Settings
 from projections.contexts import Material, builder
 from projections.requests import Json, Rendered, UnknownVersion, render
+from projections.saw import saved_document
 from projections.state import Request, State
 
 PLAIN = "plain_v1"
@@ -78,7 +79,7 @@ def can_be_rebuilt(state: State, reader: CaseReader, request: Request) -> bool:
 def _render_again(state: State, reader: CaseReader, request: Request, *more: Json) -> Rendered:
     """Render a saved request from its context and feedback, with more feedback at its end."""
     content = state.contexts[request.context].content
-    messages = canonical.from_bytes(reader.payload(request.document.digest))["messages"]
+    messages = saved_document(reader, request.id, request.document)["messages"]
     earlier = [message["content"] for message in messages[1:]]
     context = canonical.from_bytes(reader.payload(content.digest))
     return render(request.protocol, context, [*earlier, *more])

@@ -68,7 +68,8 @@ def measure(
     """
     for _, event in reader.events():
         if isinstance(event, RequestPrepared) and (not phases or event.phase in phases):
-            yield _measured(event, saved_document(reader, event), encoding, counters)
+            document = saved_document(reader, event.request, event.document)
+            yield _measured(event, document, encoding, counters)
 
 
 def phases_using(encoding: str) -> frozenset[str]:

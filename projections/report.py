@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from ledger.canonical import from_bytes
+from ledger.errors import LedgerDamaged
 from ledger.reader import CaseReader
 from projections.contexts.parts import observation_texts
-from projections.state import State
+from projections.state import MALFORMED, State
 
 MAX_QUOTED_LINES = 24
 MAX_QUOTED_ROWS = 8
@@ -21,7 +22,21 @@ Json = dict[str, Any]
 
 
 def report(state: State, reader: CaseReader) -> Json:
-    """Return the report as a JSON object (docs/json-output.md)."""
+    """Return the report as a JSON object (docs/json-output.md).
+
+    Raises:
+        LedgerDamaged: diagnosis, evidence or observations are not of our making.
+    """
+    try:
+        return _report(state, reader)
+    except MALFORMED as error:
+        raise LedgerDamaged(
+            f"the findings of this case are not what a report can be made of "
+            f"({type(error).__name__}: {str(error)[:80]})"
+        ) from None
+
+
+def _report(state: State, reader: CaseReader) -> Json:
     documents = _Documents(state, reader)
     diagnosis = state.diagnosis
     return {

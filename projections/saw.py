@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from ledger import canonical
-from ledger.errors import LedgerError
-from ledger.events import ContextCreated, RequestPrepared
+from ledger.errors import LedgerDamaged, LedgerError
+from ledger.events import ContextCreated, Ref, RequestPrepared
 from ledger.reader import CaseReader
 from projections.requests import UnknownVersion, first_difference, render
+from projections.state import MALFORMED
 
 
 class Check(NamedTuple):
@@ -40,6 +41,9 @@ def check_request(
         return Check(prepared.request, position, "unchecked", saved, detail=str(error))
     except LedgerError as error:
         return Check(prepared.request, position, "differs", saved, detail=str(error))
+    except MALFORMED:
+        detail = f"request {prepared.request}: its payload is not a request document"
+        return Check(prepared.request, position, "differs", saved, detail=detail)
     rebuilt = canonical.digest(rendered.document)
     if rebuilt == saved:
         return Check(prepared.request, position, "same", saved, rebuilt)
@@ -60,8 +64,17 @@ def check_all(reader: CaseReader, upto: int | None = None) -> Iterator[Check]:
             yield check_request(reader, event, position, contexts.get(event.context, ""))
 
 
-def saved_document(reader: CaseReader, prepared: RequestPrepared) -> dict[str, Any]:
-    """Return a saved request document as a value."""
-    document = canonical.from_bytes(reader.payload(prepared.document.digest))
-    assert isinstance(document, dict)
-    return document
+def saved_document(reader: CaseReader, request: str, saved: Ref) -> dict[str, Any]:
+    """Return a saved request document as a value.
+
+    Raises:
+        LedgerDamaged: the payload is missing, altered, or no request document.
+    """
+    document = canonical.from_bytes(reader.payload(saved.digest))
+    try:
+        _ = document["protocol"], document["system"]
+        _ = [message["content"] for message in document["messages"]]
+        _ = document["messages"][0]
+    except MALFORMED:
+        raise LedgerDamaged(f"request {request}: its payload is not a request document") from None
+    return dict(document)

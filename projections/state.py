@@ -11,7 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ledger import events as e
+from ledger.errors import LedgerDamaged
 from ledger.reader import Entry
+
+MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError)
+"""What a fold or a rendering meets in a record that chains well and is not of our making."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,14 @@ def fold(entries: Iterable[Entry], state: State | None = None) -> State:
     state = state or State()
     for position, event in entries:
         apply = _APPLY.get(type(event))
-        state = replace(apply(state, event, position) if apply else state, position=position)
+        try:
+            state = replace(apply(state, event, position) if apply else state, position=position)
+        except MALFORMED as error:  # a record made elsewhere: consistent, and still nonsense
+            raise LedgerDamaged(
+                f"position {position}: {event.TOPIC} does not follow from the events before it "
+                f"({type(error).__name__}: {str(error)[:80]})",
+                position,
+            ) from None
     return state
 
 
@@ -418,6 +429,8 @@ def _interpreted(state: State, event: e.CaseInterpreted, _: int) -> State:
 
 
 def _proposed(state: State, event: e.HypothesesProposed, _: int) -> State:
+    for item in event.result["hypotheses"]:
+        _require(item, id=str, statement=str, evidence=list)
     new = {
         item["id"]: Hypothesis(item["id"], item, evidence=tuple(item["evidence"]))
         for item in event.result["hypotheses"]
@@ -513,7 +526,15 @@ def _ended(state: State, event: e.InvestigationEnded, _: int) -> State:
     return replace(state, ended=event.reason, done=state.done | {"investigation"})
 
 
+def _require(value: Any, **kinds: type | tuple[type, ...]) -> None:
+    """Refuse an object that lacks a member, or has one of another type."""
+    for name, kind in kinds.items():
+        if not isinstance(value[name], kind):
+            raise TypeError(f"{name} is {type(value[name]).__name__}")
+
+
 def _diagnosed(state: State, event: e.DiagnosisConcluded, _: int) -> State:
+    _require(event.result, outcome=str, confidence=(int, float), locations=list, mechanism=list)
     """A diagnosis asked for before more budget reopened the investigation is not the last."""
     done = state.done | {"diagnosis"} if "investigation" in state.done else state.done
     return replace(state, diagnosis=event.result, done=done)

@@ -20,13 +20,18 @@ def document_of(reader: CaseReader, name: str) -> bytes:
 
 def decoded_view(reader: CaseReader, name: str) -> dict[str, Any]:
     """Return the model view of a request with encoding and labels undone, and its feedback."""
-    document = saved_document(reader, _find(reader, name)[1])
+    document = _saved(reader, name)
     return {
         "protocol": document["protocol"],
         "system": document["system"],
         "view": aliases.resolve(restored_view(document)),
         "feedback": [message["content"] for message in document["messages"][1:]],
     }
+
+
+def _saved(reader: CaseReader, name: str) -> dict[str, Any]:
+    prepared = _find(reader, name)[1]
+    return saved_document(reader, prepared.request, prepared.document)
 
 
 def checks_of(reader: CaseReader, name: str) -> Iterator[Check]:

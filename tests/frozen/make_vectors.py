@@ -42,7 +42,10 @@ def views() -> Iterator[tuple[str, Any]]:
                 for _, event in package.events():
                     if isinstance(event, RequestPrepared) and event.phase in PHASES:
                         name = f"{path.stem}-{event.phase}"
-                        yield name, restored_view(saved_document(package, event))
+                        yield (
+                            name,
+                            restored_view(saved_document(package, event.request, event.document)),
+                        )
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ def test_database_values_that_look_like_labels_stay_literal(lives: dict[str, Pat
 def investigation_documents(path: Path) -> list[Any]:
     with Book.open(path) as book:
         return [
-            saved_document(book, event)
+            saved_document(book, event.request, event.document)
             for event in only(path, RequestPrepared)
             if event.phase == "investigation"
         ]

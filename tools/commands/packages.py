@@ -28,12 +28,13 @@ def export(
     """Write a portable package: deterministic bytes, readable with stock unzip."""
     from ledger import packing
     from tools.output import print_json, say
+    from tools.packaging import prompt_members
     from tools.selecting import find_case, open_case
 
     path = find_case(case)
     target = output or Path(f"{path.stem}.zip")
     with open_case(str(path)) as book:
-        identity = packing.write(book, target, overwrite=force)
+        identity = packing.write(book, target, extra=prompt_members(book), overwrite=force)
         head = book.head
     if json:
         print_json(

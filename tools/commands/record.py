@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ledger.book import Book
+    from ledger.events import Event
     from ledger.package import Package
     from ledger.reader import Entry, Head
     from ledger.verify import Report
@@ -41,7 +42,7 @@ def log(
         int, typer.Option("--after", min=0, max=LAST, help="Begin after this position.")
     ] = 0,
     limit: Annotated[
-        int | None, typer.Option("-n", "--limit", min=0, max=LAST, help="At most so many.")
+        int | None, typer.Option("-n", "--limit", min=0, max=LAST, help="Only the first N.")
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Stay and print events as they come.")
@@ -50,25 +51,31 @@ def log(
 ) -> None:
     """Print the timeline: what happened, in order."""
     from projections.timeline import line
-    from tools.output import one_line, print_json, say
+    from tools.output import head_json, one_line, print_json, say
     from tools.selecting import open_record
 
     with open_record(case) as record:
         entries = _limited(_matching(_entries(record, after, follow), kind or []), limit)
         if json and not follow:
-            head = {"position": record.head.position, "chain": record.head.chain.hex()}
-            events = [_as_json(entry) for entry in entries]
+            events = [_as_json(*entry) for entry in entries]
+            head = head_json(record.head)
             print_json({"case_id": record.case_id, "head": head, "events": events})
+            if not events:
+                _remark_on_kinds(kind, limit)
             return
+        found = False
         for entry in entries:
+            found = True
             if json:
-                print_json(_as_json(entry))
+                print_json(_as_json(*entry))
             else:
                 topic = entry.event.TOPIC.partition("/")[0]
                 moment = entry.event.at.replace("T", " ")[:23]
                 say(
                     f"{entry.position:>5}  {moment}  {topic:<24} {one_line(line(entry.event), 160)}"
                 )
+        if not found:
+            _remark_on_kinds(kind, limit)
 
 
 def show(
@@ -124,18 +131,12 @@ def verify(
 
 def seal(case: Record, json: Json = False) -> None:
     """Print the head to keep elsewhere; `verify --head` proves later that nothing was altered."""
-    from tools.output import print_json, say
+    from tools.output import head_json, print_json, say
     from tools.selecting import open_record
 
     with open_record(case) as record:
         if json:
-            head = record.head
-            print_json(
-                {
-                    "case_id": record.case_id,
-                    "head": {"position": head.position, "chain": head.chain.hex()},
-                }
-            )
+            print_json({"case_id": record.case_id, "head": head_json(record.head)})
         else:
             say(str(record.head))
 
@@ -151,9 +152,9 @@ def recover(
     """Accept a damaged head, on the record: what came after it is lost and stays lost."""
     from ledger.book import Book
     from tools.output import print_json, say
-    from tools.selecting import find_case
+    from tools.selecting import find_case_file
 
-    path = find_case(case)
+    path = find_case_file(case)
     if not accept_head:
         with Book.open_for_writing(path) as book:
             state = f"{path}: nothing to recover, the head is {book.head}"
@@ -200,10 +201,16 @@ def _limited(entries: Iterator[Entry], limit: int | None) -> Iterator[Entry]:
     return entries if limit is None else islice(entries, limit)
 
 
-def _as_json(entry: Entry) -> dict[str, Any]:
-    event = entry.event
+def _remark_on_kinds(kinds: list[str] | None, limit: int | None) -> None:
+    from tools.output import note
+
+    if kinds and limit != 0:
+        note(f"no event of kind {', '.join(kinds)}; kinds are topics such as request.sent")
+
+
+def _as_json(position: int, event: Event) -> dict[str, Any]:
     return {
-        "position": entry.position,
+        "position": position,
         "topic": event.TOPIC,
         **event.model_dump(mode="json", exclude_defaults=True),
     }
@@ -222,22 +229,14 @@ def _look_up(record: Book | Package, what: str) -> tuple[dict[str, Any], bytes |
         entry = next(record.events(position, after=position - 1), None)
         if entry is None or len(what) > 19:
             raise UserError(f"{what}: the ledger ends at position {record.head.position}")
-        return _as_json(entry), None
+        return _as_json(*entry), None
     thing = find(record.events(), what)
     if thing is None:
         raise UserError(f"{what}: no such ID in this case; `log` lists what there is")
-    shown = {"id": thing.id, **_as_json_at(thing.position, thing.event)}
+    shown = {"id": thing.id, **_as_json(thing.position, thing.event)}
     if thing.value is not None:
         shown = {"id": thing.id, "position": thing.position, **thing.value}
     return shown, record.payload(thing.payload.digest) if thing.payload else None
-
-
-def _as_json_at(position: int, event: Any) -> dict[str, Any]:
-    return {
-        "position": position,
-        "topic": event.TOPIC,
-        **event.model_dump(mode="json", exclude_defaults=True),
-    }
 
 
 def _readable(payload: bytes) -> Any:
@@ -296,7 +295,6 @@ def _verified(case: str, sealed: Head | None) -> tuple[Report, list[Check]]:
     from ledger.errors import LedgerDamaged, NotALedger, PackageRefused
     from ledger.package import Package, verify_package
     from ledger.verify import Report, verify_book
-    from projections.saw import check_all
     from tools.selecting import find_case, is_zip
 
     path = find_case(case)
@@ -304,22 +302,58 @@ def _verified(case: str, sealed: Head | None) -> tuple[Report, list[Check]]:
         if is_zip(path):
             with Package(path) as package:
                 report = verify_package(package, sealed)
-                return report, list(check_all(package)) if report.ok else []
+                _note_unproved(package, report)
+                return report, _rebuilt(package, report)
         with Book.open(path) as book:
             report = verify_book(book, sealed)
-            return report, list(check_all(book)) if report.ok else []
+            return report, _rebuilt(book, report)
     except (LedgerDamaged, NotALedger, PackageRefused) as error:
         report = Report()
         report.damage(getattr(error, "position", None), str(error))
         return report, []
 
 
+def _note_unproved(package: Package, report: Report) -> None:
+    """Say which members nothing in the record proves: they are taken as they are."""
+    from ledger.verify import Finding
+    from tools.packaging import prompt_members
+
+    if not report.ok:
+        return
+    known = prompt_members(package)
+    for name in package.members:
+        if name.startswith("derived/") or (
+            name.startswith("prompts/") and package.member(name) != known.get(name)
+        ):
+            report.findings.append(Finding("note", None, f"{name} is not proved by the record"))
+
+
+def _rebuilt(record: Book | Package, report: Report) -> list[Check]:
+    """Return every saved request rebuilt; events that do not follow from each other are damage."""
+    from ledger.errors import LedgerDamaged, UnknownEvent
+    from projections.saw import check_all
+    from projections.state import fold
+
+    if not report.ok:
+        return []
+    try:
+        fold(record.events())
+        return list(check_all(record))
+    except LedgerDamaged as error:
+        report.damage(error.position, str(error))
+    except UnknownEvent:  # of a newer release; verification has said so
+        pass
+    return []
+
+
 def _report_json(report: Report, checks: list[Check]) -> dict[str, Any]:
+    from tools.output import head_json
+
     states = [check.state for check in checks]
     return {
         "ok": report.ok,
         "first_bad_position": report.first_bad_position,
-        "head": {"position": report.head.position, "chain": report.head.chain.hex()},
+        "head": head_json(report.head),
         "events": report.events,
         "payloads": report.payloads,
         "requests": {state: states.count(state) for state in ("same", "differs", "unchecked")},

@@ -33,7 +33,7 @@ def saw(
     json: Json = False,
 ) -> None:
     """Print exactly what the model saw: the archived bytes, digest checked."""
-    from tools.output import print_json, raw, say
+    from tools.output import print_json, say
     from tools.sawing import checks_of, decoded_view, document_of
     from tools.selecting import open_record
 
@@ -53,7 +53,20 @@ def saw(
         if decoded:
             print_json(decoded_view(record, request))
         else:
-            raw(document_of(record, request))
+            _write(document_of(record, request))
+
+
+def _write(document: bytes) -> None:
+    """Write exact bytes; to a terminal, which some of them could drive, as safe text."""
+    import sys
+
+    from tools.output import note, raw, say
+
+    if sys.stdout.isatty():
+        say(document.decode())
+        note("shown for a terminal; pipe it to get the exact bytes")
+    else:
+        raw(document)
 
 
 def prompts(

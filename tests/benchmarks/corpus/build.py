@@ -75,7 +75,8 @@ def views(case: Path) -> dict[str, Any]:
             if isinstance(event, RequestPrepared):
                 phase = PHASES.get(event.protocol.rsplit("_v", 1)[0])
                 if phase:
-                    found[phase] = aliases.resolve(restored_view(saved_document(book, event)))
+                    document = saved_document(book, event.request, event.document)
+                    found[phase] = aliases.resolve(restored_view(document))
     return found
 
 
