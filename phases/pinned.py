@@ -11,7 +11,7 @@ from typing import Any
 from ledger import canonical
 from ledger.reader import CaseReader
 from phases.catalogs import WITHHELD
-from phases.investigation.actions import ACTIONS
+from phases.investigation.actions import bindings
 from phases.settings import Settings
 from projections.contexts import Material
 
@@ -24,19 +24,6 @@ def snapshot(settings: Settings) -> dict[str, Any]:
     """Return the snapshot document. Protocols are in it only if the user pinned them."""
     values = settings.model_dump(mode="json", exclude_defaults=True)
     return {"format": FORMAT, "settings": values, "tools": bindings(), "policy": policy(settings)}
-
-
-def bindings() -> list[dict[str, Any]]:
-    """Return the action bindings: what may be asked for, with its schema and limits."""
-    return [
-        {
-            "name": action.name,
-            "description": action.description,
-            "arguments": action.arguments,
-            "limits": action.limits,
-        }
-        for action in ACTIONS.values()
-    ]
 
 
 def policy(settings: Settings) -> dict[str, Any]:

@@ -10,19 +10,22 @@ import os
 import sys
 from typing import Annotated
 
-import typer
-from typer.exceptions import TyperException
+try:
+    import typer
+    from typer.exceptions import TyperException
 
-from tools.commands import analysis, cases, machine, measuring, packages, record, requests
-from tools.exits import AnswerIsNo, ExitCode, exit_code
+    from tools.commands import analysis, cases, machine, measuring, packages, record, requests
+    from tools.exits import AnswerIsNo, ExitCode, exit_code
+except KeyboardInterrupt:  # Ctrl-C before anything has begun: no traceback
+    sys.exit(130)
 
 app = typer.Typer(
     name="caseledger",
     help=(
         "Analyse a bug with a language model, and keep a ledger of it that can be trusted.\n\n"
         "A CASE is a path, the name of a case in the cases folder ($CASELEDGER_HOME, else "
-        "./.caseledger), a unique beginning of that name, or `last`. Commands that only read "
-        "take a package (.zip) as well."
+        "./.caseledger), a unique beginning of that name, or `last`. Commands that read the "
+        "record take a package (.zip) as well."
     ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -60,7 +63,8 @@ def run(arguments: list[str]) -> int:
         if ended == ExitCode.INTERRUPTED:  # typer's word for Ctrl-C
             _complain("interrupted", "interrupted; what was recorded stays", arguments)
         return ended
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
+        _complain("interrupted", "interrupted; what was recorded stays", arguments)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         return _nobody_listens()

@@ -2,7 +2,8 @@
 
 Later sources win: defaults, the user's file, the project's file, the environment, the command line.
 Files are TOML with the sections of phases/settings.py; variables are `CASELEDGER_` and the dotted
-name in capitals with `__` for the dot, such as `CASELEDGER_BUDGET__REQUESTS=10`.
+name in capitals with `__` for the dot, such as `CASELEDGER_BUDGET__REQUESTS=10`. A variable whose
+first part is no section or setting (`CASELEDGER_HOME`) is none of ours.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 PROJECT_FILE = Path("caseledger.toml")
 PREFIX = "CASELEDGER_"
 _LISTS = {"providers", "no_egress"}
-_NOT_SETTINGS = {"CASELEDGER_HOME", "CASELEDGER_CASES", "CASELEDGER_EXAMPLES"}
 
 
 class Effective(NamedTuple):
@@ -57,14 +57,11 @@ def effective(overrides: Mapping[str, Any] | None = None) -> Effective:
             values[name] = value
             origins[name] = origin
     try:
-        settings = Settings.model_validate(_nested(values))
+        settings = Settings.model_validate(_nested(values, origins))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        origin = next((o for n, o in origins.items() if name.startswith(n)), "configuration")
-        raise UserError(
-            f"{origin}: {name}: {first['msg']}; `caseledger config` lists names"
-        ) from None
+        raise _wrong(name, first["msg"], origins) from None
     return Effective(settings, {name: origins.get(name, "default") for name in _flat(settings)})
 
 
@@ -95,10 +92,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, Any]:
+    from phases.settings import Settings
+
     values: dict[str, Any] = {}
     for variable, text in sorted(os.environ.items()):
-        if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
-            name = variable.removeprefix(PREFIX).lower().replace("__", ".")
+        name = variable.removeprefix(PREFIX).lower().replace("__", ".")
+        if variable.startswith(PREFIX) and name.partition(".")[0] in Settings.model_fields:
             values[name] = text.split(",") if name in _LISTS else text
     return values
 
@@ -114,7 +113,19 @@ def _dotted(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+def _wrong(name: str, why: str, origins: Mapping[str, str]) -> UserError:
+    """Return an error that names the variable or file, and the names there are."""
+    from phases.settings import Settings
+
+    given = [n for n in origins if name == n or name.startswith(f"{n}.")]
+    given += [n for n in origins if n.startswith(f"{name}.")]
+    origin = origins[given[0]] if given else "configuration"
+    if origin == "environment":
+        origin = PREFIX + given[0].upper().replace(".", "__")
+    return UserError(f"{origin}: {name}: {why}; settings are {', '.join(_flat(Settings()))}")
+
+
+def _nested(flat: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for name, value in flat.items():
         *path, last = name.split(".")
@@ -122,7 +133,7 @@ def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
         for part in path:
             inner = inner.setdefault(part, {})
             if not isinstance(inner, dict):
-                raise UserError(f"{name}: {part} is a value, not a section")
+                raise _wrong(name, f"{part} is a section, and was given a value", origins)
         inner[last] = value
     return nested
 

@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import zlib
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 WAL_RESET_FIXED = (3, 51, 3)
@@ -72,11 +73,18 @@ def _program(name: str, needed: str) -> Check:
     return Check(name, "ok" if path else "absent", f"for {needed}")
 
 
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # it stands in a folder that is closed to us
+        return False
+
+
 def _cases_folder() -> Check:
     from tools.selecting import cases_folder
 
     folder = cases_folder()
-    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    nearest = next(path for path in (folder, *folder.absolute().parents) if _exists(path))
     if not os.access(nearest, os.W_OK):
         return Check("cases folder", "missing", f"{folder} cannot be written; set CASELEDGER_HOME")
     free = shutil.disk_usage(nearest).free // 2**20

@@ -17,8 +17,13 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-# By name: the modules that define them are heavy, and loaded already when one of them is raised.
-_BAD_INPUT = {"IntakeError", "ProviderConfigurationError", "PromptError", "UnknownVersion"}
+BAD_INPUT = {
+    "IntakeError": "phases.intake.errors",
+    "ProviderConfigurationError": "phases.providers.base",
+    "PromptError": "prompts",
+    "UnknownVersion": "projections.requests",
+}
+"""By name: the modules that define them are heavy, and loaded already when one is raised."""
 
 
 class UserError(Exception):
@@ -37,6 +42,10 @@ class ProviderGaveUp(Exception):
     """No provider answered: one line that says why and how to go on. Exit 4."""
 
 
+class Declined(Exception):
+    """A person was asked and did not say yes: nothing was done. Exit 130."""
+
+
 def exit_code(error: BaseException) -> ExitCode | None:
     """Return the exit code of an error of ours; None for one that is a defect of the program."""
     from ledger import errors
@@ -49,7 +58,9 @@ def exit_code(error: BaseException) -> ExitCode | None:
         return ExitCode.ATTENTION
     if isinstance(error, ProviderGaveUp):
         return ExitCode.PROVIDER
-    if type(error).__name__ in _BAD_INPUT:
+    if isinstance(error, Declined):
+        return ExitCode.INTERRUPTED
+    if type(error).__name__ in BAD_INPUT:
         return ExitCode.USAGE
     if isinstance(error, errors.PackageRefused | errors.CanonicalError):
         return ExitCode.USAGE

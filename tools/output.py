@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ledger.reader import Head
+
 # Control characters, bidirectional overrides, invisible marks and lone surrogates: what could
 # drive a terminal or reorder what a reader sees.
 _UNSAFE = re.compile(
@@ -38,6 +40,16 @@ def note(text: str) -> None:
     sys.stderr.write(safe(text) + "\n")
 
 
+def spoken(name: str) -> str:
+    """Return a name of the program (`change_request`) as words."""
+    return name.replace("_", " ")
+
+
+def head_json(head: Head) -> dict[str, Any]:
+    """Return a head as every JSON document shows it (docs/json-output.md)."""
+    return {"position": head.position, "chain": head.chain.hex()}
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document to stdout: indented for a terminal, else one line."""
     import orjson
@@ -60,24 +72,38 @@ def raw(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table: aligned for a terminal, tab separated otherwise."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, one_line_a_row: bool = False
+) -> None:
+    """Print a table: aligned for a terminal, tab separated otherwise.
+
+    Args:
+        columns: the headings.
+        rows: the cells.
+        one_line_a_row: in a narrow terminal, cut cells (not those of the first column) instead of
+            folding them.
+    """
     if not sys.stdout.isatty():
         say("\t".join(columns))
         for row in rows:
             say("\t".join(one_line(str(cell), 2000) for cell in row))
         return
-    _rich_table(columns, rows)
+    _rich_table(columns, list(rows), one_line_a_row)
 
 
-def _rich_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[object]], cut: bool) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table as RichTable
+    from rich.text import Text
 
     shown: Table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        shown.add_column(column, overflow="fold")
+    for number, column in enumerate(columns):
+        # A column that must not wrap keeps its width as long as others can give way.
+        shown.add_column(
+            Text(column, no_wrap=cut),
+            overflow="ellipsis" if cut and number else "fold",
+            no_wrap=cut and not number,
+        )
     for row in rows:
-        shown.add_row(*(escape(one_line(str(cell), 2000)) for cell in row))
+        shown.add_row(*(Text(one_line(str(cell), 2000), no_wrap=cut or None) for cell in row))
     Console().print(shown)

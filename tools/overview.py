@@ -12,6 +12,7 @@ from ledger.errors import LedgerError
 from ledger.package import Package
 from projections.spending import spending
 from projections.state import State, fold
+from tools.output import spoken
 from tools.rendering import confidence
 
 
@@ -58,16 +59,16 @@ def rows(path: Path) -> Iterator[Row]:
 
 def standing(state: State) -> str:
     """Return in a few words where a case stands."""
+    contexts = [c for c in state.contexts.values() if c.revision == state.revision]
+    if state.revision > 1 and not contexts and not state.attention:
+        return "amended, not analysed yet"
     if state.labels:
         return f"labelled {state.labels[-1].verdict}"
     if state.attention:
-        return f"needs attention: {state.attention.replace('_', ' ')}"
+        return f"needs attention: {spoken(state.attention)}"
     if "change_request" in state.done and state.diagnosis:
-        return str(state.diagnosis["outcome"]).replace("_", " ")
-    if not state.contexts:
-        return "taken in"
-    latest = list(state.contexts.values())[-1]
-    return f"in {latest.phase.replace('_', ' ')}"
+        return spoken(state.diagnosis["outcome"])
+    return f"in {spoken(contexts[-1].phase)}" if contexts else "taken in"
 
 
 def status_json(reader: Book | Package, state: State) -> dict[str, Any]:
@@ -116,8 +117,7 @@ def status_lines(shown: dict[str, Any]) -> Iterator[str]:
     where = f"position {shown['position']}, revision {shown['revision']}"
     yield f"state        {shown['standing']} ({where})"
     if shown["outcome"]:
-        words = shown["outcome"].replace("_", " ")
-        yield f"diagnosis    {words}, {confidence(shown['confidence'])}"
+        yield f"diagnosis    {spoken(shown['outcome'])}, {confidence(shown['confidence'])}"
     for hypothesis in shown["hypotheses"]:
         mark = "→" if hypothesis["id"] == shown["selected"] else " "
         yield f"{mark} {hypothesis['id']:<3} {hypothesis['state']:<10} {hypothesis['statement']}"

@@ -1,6 +1,6 @@
-"""Progress on long work: one live line on a terminal, plain lines when asked, silence otherwise.
+"""Progress on long work: one live line on a terminal, else one plain line a phase.
 
-On stderr, so that an answer on stdout stays clean.
+On stderr, so that an answer on stdout stays clean; with `--json` there is none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from tools.output import one_line, safe
+from tools.output import note, one_line, spoken
 
 if TYPE_CHECKING:
     from phases.steps import Step
@@ -40,41 +40,42 @@ def telling(*, quiet: bool = False) -> Iterator[Teller]:
 
 
 def _plain_lines() -> Teller:
-    said: list[str] = [""]
+    said = ""
 
     def tell(text: str) -> None:
-        line = safe(text)
-        if line != said[0]:
-            said[0] = line
-            sys.stderr.write(f"  {one_line(line, 160)}\n")
+        nonlocal said
+        phase = text.partition(": ")[0]
+        if phase != said:
+            said = phase
+            note(f"  {one_line(phase, 160)}")
 
     return tell
 
 
 def step_text(state: State, step: Step) -> str:
-    """Return what a step does, with phase, hypothesis, action and budget."""
+    """Return what a step does: `PHASE: …` with hypothesis, action and budget."""
     from phases import steps
 
     match step:
         case steps.Begin(phase):
-            text = f"{_spoken(phase)}: building the context"
+            text = f"{spoken(phase)}: building the context"
         case steps.Ask(request):
             again = f", attempt {len(request.attempts) + 1}" if request.attempts else ""
-            text = f"{_spoken(request.phase)}: asking {request.id}{again}"
+            text = f"{spoken(request.phase)}: asking {request.id}{again}"
         case steps.Read(request):
-            text = f"{_spoken(request.phase)}: reading the answer to {request.id}"
+            text = f"{spoken(request.phase)}: reading the answer to {request.id}"
         case steps.Correct(request):
-            text = f"{_spoken(request.phase)}: correcting {request.id}"
+            text = f"{spoken(request.phase)}: correcting {request.id}"
         case steps.Act(action):
             chosen = state.actions[action]
             text = f"investigation: {action} {chosen.name} {_arguments(chosen.expanded)}"
+        case steps.Abandon(request):
+            text = f"{spoken(request.phase)}: giving {request.id} up"
+        case steps.End():
+            text = "investigation: ending"
         case _:
-            text = "finishing"
+            return "finishing"
     return f"{text}{_budget(state)}"
-
-
-def _spoken(phase: str) -> str:
-    return phase.replace("_", " ")
 
 
 def _arguments(arguments: object) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tools.output import one_line, safe
+from tools.output import one_line, safe, spoken
 
 Json = Mapping[str, Any]
 
@@ -118,8 +118,8 @@ def _needs(report: Json) -> Iterator[str]:
 
 
 def _diagnosis(report: Json, diagnosis: Json) -> Iterator[str]:
-    words = diagnosis["outcome"].replace("_", " ")
-    yield f"**{words.capitalize()}**, confidence {confidence(diagnosis['confidence'])}. "
+    words = spoken(diagnosis["outcome"]).capitalize()
+    yield f"**{words}**, confidence {confidence(diagnosis['confidence'])}. "
     yield f"{_text(diagnosis['method'])}"
     yield ""
     yield from _section("Symptom", [diagnosis["symptom"]])

@@ -16,10 +16,11 @@ from phases import ORDER
 from phases.providers import open_provider
 from phases.run import Options, Run, Stopped
 from phases.settings import Settings
+from phases.steps import Stop, next_step
 from projections.state import State, fold
 from tools.configuration import effective
 from tools.exits import NeedsAttention, ProviderGaveUp, UserError
-from tools.output import note
+from tools.output import note, spoken
 from tools.progress import step_text, telling
 from tools.version import program
 
@@ -79,6 +80,8 @@ def run_case(path: Path, wanted: Wanted, *, quiet: bool) -> Stopped:
     options = Options(wanted.until, wanted.max_requests, wanted.resend)
     with Book.open_for_writing(path) as book, telling(quiet=quiet) as tell:
         _extend_budget(book, wanted.add_budget)
+        if next_step(fold(book.events()), settings) == Stop("done"):
+            return Stopped("done", "the analysis was finished before; nothing was asked")
         work = Run(
             book,
             settings,
@@ -167,7 +170,7 @@ def _told(path: Path, stopped: Stopped, state: State) -> Stopped:
         )
     first = latest.problems[0].message if latest.problems else ""
     raise NeedsAttention(
-        f"{latest.id} was given up ({stopped.detail.replace('_', ' ')}): {first} "
+        f"{latest.id} was given up ({spoken(stopped.detail)}): {first} "
         f"Look: caseledger log {path} --kind response. Try again: caseledger run {path}"
     )
 

@@ -48,6 +48,43 @@ def find_case(selector: str) -> Path:
     raise UserError(f"{selector}: {len(names)} cases begin with it ({shown}); give more of it")
 
 
+def find_case_file(selector: str) -> Path:
+    """Return the path of a case that is written to, or read in a way that no package allows.
+
+    Raises:
+        UserError: nothing, or more than one, matches, or it is a package.
+    """
+    path = find_case(selector)
+    if is_zip(path):
+        raise UserError(f"{path}: is a package; import it first")
+    return path
+
+
+def case_file(path: Path) -> Path:
+    """Return a path for a new case; refuse one that could not be found again by its name.
+
+    Raises:
+        UserError: it does not end in `.case`.
+    """
+    if path.suffix != SUFFIX:
+        raise UserError(f"-o {path}: the file of a case ends in {SUFFIX}")
+    return path
+
+
+def case_name(name: str) -> str:
+    """Return the name for a new case; refuse one that leads out of the cases folder.
+
+    Raises:
+        UserError: it has separators or control characters, or begins with a dot.
+    """
+    if name.startswith(".") or any(c in "/\\" or not c.isprintable() for c in name):
+        raise UserError(
+            f"--name {name}: a name has no /, no \\ and no control characters, and does not "
+            "begin with a dot; give a path with -o"
+        )
+    return name
+
+
 def _is_file(path: Path) -> bool:
     """Tell whether a file stands there; a folder may have the name of a case."""
     try:
@@ -60,7 +97,7 @@ def open_case(selector: str) -> Book:
     """Open a case file for reading."""
     from ledger.book import Book
 
-    return Book.open(find_case(selector))
+    return Book.open(find_case_file(selector))
 
 
 def open_record(selector: str) -> Book | Package:
@@ -83,8 +120,15 @@ def is_zip(path: Path) -> bool:
 
 def prepared_cases_folder() -> Path:
     """Return the cases folder, made if it is not there, with a .gitignore that keeps cases out."""
+    from ledger.errors import StorageError
+
     folder = cases_folder()
-    if not folder.exists():
-        folder.mkdir(parents=True, mode=0o700)
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    try:
+        if not folder.is_dir():
+            folder.mkdir(parents=True, mode=0o700)
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"{folder}: the cases folder cannot be made ({error.strerror}); set CASELEDGER_HOME"
+        ) from None
     return folder

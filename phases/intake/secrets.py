@@ -66,12 +66,26 @@ def _mixed(value: bytes) -> bool:
 
 
 def _password(value: bytes) -> bool:
-    return value.strip(b"\"'`\\").lower().rstrip(b".,") not in _NOT_PASSWORDS
+    return value.strip(b"\"'`\\").lower().rstrip(b".,:!?") not in _NOT_PASSWORDS
+
+
+def _labelled(value: bytes) -> bool:
+    """Tell a password after `password:` from prose, a type, and the folder that `pwd` prints."""
+    word = value.partition(b"[")[0]  # Optional[…]
+    return _password(value) and _password(word) and not value.startswith((b"/", b"~/"))
+
+
+def _credential(value: bytes) -> bool:
+    return _password(value) and not value.startswith(b"//")  # -u http://…
 
 
 _NOT_PASSWORDS = frozenset(
     b"password passwd pwd pass secret token user username none null nil true false undefined str"
-    b" string required missing invalid incorrect wrong empty the not is".split()
+    b" string required missing invalid incorrect wrong empty the not is"
+    b" optional boolean varchar integer characters attempt attempts cannot should expired changed"
+    b" updated rejected accepted failed failure hidden masked redacted removed forgotten unknown"
+    b" placeholder your-password your_password yourpassword mypassword passwort kennwort falsch"
+    b" vergessen erforderlich ung\xc3\xbcltig ge\xc3\xa4ndert fehlend unbekannt".split()
 )
 
 _KEYS = (
@@ -106,7 +120,10 @@ _KEYS = (
 _QUOTES = rb"\\*[\"'`]"
 _SEP = rb"(?:" + _QUOTES + rb")?[ \t]{0,3}(?:=>|:=|=|:)[ \t]{0,3}"
 _WORD = rb"[^\s\"'`,;&<>(){}\[\]\\]{4,}"
-_SECRETIVE = rb"(?i:password|passwd|passphrase|pwd)"
+_SECRETIVE = rb"(?i:password|passwd|passphrase|passwort|kennwort|pwd)"
+_COLON = rb"(?:" + _QUOTES + rb")?[ \t]{0,3}(?:=>|:=|:)[ \t]{0,3}"
+_CURL = rb"\bcurl\b(?:[^\r\n]|\\\r?\n)*?[ \t](?:-[A-Za-z]{0,8}u[ \t]*|--user(?:=|[ \t]+))"
+_END = rb"\s\"'`\\"
 _TOKENISH = rb"(?i:token|secret|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|auth)"
 _CONTEXT = (
     _Shape(
@@ -129,6 +146,24 @@ _CONTEXT = (
         check=_password,
     ),
     _Shape(
+        "cookie",
+        rb"(?i:\b(?:set-)?cookie2?)"
+        + _COLON
+        + rb"(?:"
+        + _QUOTES
+        + rb")?(?P<value>[^\s=;,\"'`\\]+=(?:[^\r\n\"'`\\]|=\"[^\"\r\n]*\"|\"[^\"\r\n]*\";)*)",
+    ),
+    _Shape("password", _CURL + rb"[^\s:\"']*:(?P<value>[^\s\"']{3,})", check=_credential),
+    _Shape("password", _CURL + rb"'[^\r\n:']*:(?P<value>[^\r\n']{3,})", check=_credential),
+    _Shape("password", _CURL + rb'"[^\r\n:"]*:(?P<value>[^\r\n"]{3,})', check=_credential),
+    _Shape(
+        "password",
+        rb"<[\w.:-]*"
+        + _SECRETIVE
+        + rb"(?:\s[^<>]*)?>(?:<!\[CDATA\[)?\s*(?P<value>[^<>\s](?:[^<\r\n]*[^<\s])?)\s*</",
+        check=_password,
+    ),
+    _Shape(
         "session_cookie",
         rb"(?i:\b(?:sessionid|session_id|phpsessid|jsessionid|connect\.sid))=(?P<value>[^\s;,\"'&]{8,})",
     ),
@@ -136,6 +171,11 @@ _CONTEXT = (
     _Shape("password", _SECRETIVE + _SEP + rb"\\*'(?P<value>[^'\r\n\\]{3,})", check=_password),
     _Shape("password", _SECRETIVE + rb"=(?P<value>" + _WORD + rb")", check=_password),
     _Shape("password", _SECRETIVE + _SEP + rb"(?P<value>" + _WORD + rb")", check=_mixed),
+    _Shape(
+        "password",
+        _SECRETIVE + _COLON + rb"(?P<value>[^%b]{5,}[^%b.,;:)\]}>])" % (_END, _END),
+        check=_labelled,
+    ),
     _Shape(
         "token",
         _TOKENISH + _SEP + rb"(?:" + _QUOTES + rb")?(?P<value>" + _WORD + rb")",

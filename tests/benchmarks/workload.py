@@ -80,7 +80,7 @@ def opening() -> CaseOpened:
 
 
 def request_document(context: bytes, system: str) -> bytes:
-    """Return the request document of a context (8-rulings, "Request document")."""
+    """Return the request document of a context."""
     return canonical.to_bytes(
         {
             "format": 1,

@@ -171,7 +171,7 @@ def test_the_body_a_provider_sends_is_on_the_ledger_before_it_leaves(case: Path)
         assert book.payload(sent.wire.digest).startswith(b"wire ")
 
 
-def test_the_request_document_has_the_members_of_the_ruling_in_order(case: Path) -> None:
+def test_the_request_document_has_its_members_in_order(case: Path) -> None:
     script = Script()
     run(case, script)
     for document in script.documents:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import os
 import re
 import sqlite3
@@ -15,6 +17,8 @@ from ledger.book import Book
 from tests.phases.scripting import state_of, topics_of
 from tests.tools.conftest import Cli
 from tests.tools.scripted_provider import TROUBLES
+from tools import cli
+from tools.exits import BAD_INPUT, ExitCode, exit_code
 
 CASELEDGER = Path(sys.executable).with_name("caseledger")
 INPUTS = ["report.md", "--source", "source", "--log", "app.log", "--db", "shop.db"]
@@ -52,11 +56,11 @@ def test_a_run_stops_where_it_is_told_and_goes_on(call: Cli) -> None:
     assert call("run", "fresh").out.startswith("done")
 
 
-def test_progress_is_plain_lines_on_stderr(call: Cli) -> None:
+def test_progress_without_a_terminal_is_one_line_a_phase_on_stderr(call: Cli) -> None:
     found = call("run", "fresh", "--until", "investigation")
-    lines = found.err.splitlines()
-    assert "  entity resolution: asking R1" in lines
-    assert any(re.fullmatch(r"  investigation: A1 .* \[1 steps, 0 actions, H1\]", x) for x in lines)
+    phases = ["  entity resolution", "  case interpretation", "  hypotheses", "  investigation"]
+    assert found.err.splitlines()[:4] == phases
+    assert len(found.err.splitlines()) < 10  # one a phase, not one a step
     assert call("run", "small", "--json").err == ""
 
 
@@ -149,9 +153,10 @@ def test_a_look_by_hand_is_what_a_model_gets(call: Cli, desk: Path) -> None:
     found = call("act", "small", "read_lines", "path=shop/cart.py", "first=9", "last=9")
     assert "     9      for item in items[:-1]:" in found.out
     assert topics_of(path) == before
+    spent = state_of(path).spent
     assert call("act", "small", "list_files", "--record").code == 0
     assert topics_of(path)[len(before) :] == ["action.requested", "evidence.recorded"]
-    assert state_of(path).spent == state_of(path).spent
+    assert state_of(path).spent == spent
 
 
 def test_actions_are_listed(call: Cli) -> None:
@@ -285,6 +290,21 @@ MISTAKES = {
     "a package that is none": ["import", "report.md"],
     "a package over a file": ["export", "small", "-o", "small.zip"],
     "an amendment of nothing": ["amend", "small"],
+    "a name that leads elsewhere": ["new", "report.md", "--name", "../evil"],
+    "a name with a separator": ["analyze", "report.md", "--name", "a/b"],
+    "a name with the other separator": ["new", "report.md", "--name", "a\\b"],
+    "a name of dots": ["new", "report.md", "--name", ".."],
+    "a name that drives a terminal": ["new", "report.md", "--name", "a\x1b[2J"],
+    "a file that is no .case": ["new", "report.md", "-o", "case.db"],
+    "a file that is no .case to analyse": ["analyze", "report.md", "-o", "case"],
+    "a look into a package": ["act", "small.zip", "list_files"],
+    "an export of a package": ["export", "small.zip", "-o", "y.zip"],
+    "a run of a package": ["run", "small.zip"],
+    "an amendment of a package": ["amend", "small.zip", "--observation", "x"],
+    "a package erased": ["erase", "small.zip", "--yes"],
+    "a verdict on a package": ["label", "small.zip", "right"],
+    "a recovery of a package": ["recover", "small.zip"],
+    "erasing when nobody can be asked": ["erase", "small"],
 }
 
 
@@ -304,6 +324,130 @@ def test_with_json_a_mistake_is_a_document_too(call: Cli, name: str) -> None:
     assert list(found.json) == ["error"]
     assert list(found.json["error"]) == ["kind", "message"]
     assert found.json["error"]["message"] in found.err
+
+
+@pytest.mark.parametrize("command", ["act", "export", "run", "amend", "erase", "label", "recover"])
+def test_what_needs_a_case_says_that_a_package_is_to_be_imported(call: Cli, command: str) -> None:
+    more = {"act": ["list_files"], "label": ["right"], "erase": ["--yes"]}.get(command, [])
+    found = call(command, "small.zip", *more)
+    assert "small.zip: is a package; import it first" in found.err
+    assert Path("small.zip").exists()
+
+
+def test_nothing_is_written_outside_the_cases_folder(call: Cli, desk: Path) -> None:
+    before = sorted(path.name for path in desk.iterdir())
+    for name in ("../evil", "/tmp/evil", "a/../../evil"):
+        assert call("new", "report.md", "--name", name).code == 2
+    assert sorted(path.name for path in desk.iterdir()) == before
+
+
+@pytest.mark.parametrize("folder", ["/proc/x/y", "report.md", "report.md/below"])
+def test_a_cases_folder_that_cannot_be_made_is_exit_5(
+    call: Cli, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.setenv("CASELEDGER_HOME", folder)
+    for command in (["new", "report.md"], ["analyze", "report.md"], ["import", "small.zip"]):
+        found = call(*command)
+        assert (found.code, found.err.count("\n")) == (5, 1)
+        assert f"{folder}: the cases folder cannot be made" in found.err
+    assert call("doctor").out.startswith("check")
+
+
+def test_erase_asks_and_a_no_is_exit_130(
+    call: Cli, desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for said in ("n\n", ""):
+        monkeypatch.setattr(sys, "stdin", Terminal(said))
+        found = call("erase", "small")
+        assert (found.code, found.out) == (130, "")
+        assert found.err.splitlines()[-1].endswith("small.case: not removed; pass --yes")
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    assert call("erase", "small", "--json").json["error"]["kind"] == "Declined"
+    assert (desk / ".caseledger/small.case").exists()
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert call("erase", "small").code == 0
+    assert not (desk / ".caseledger/small.case").exists()
+
+
+def test_each_class_that_is_bad_input_exists() -> None:
+    for name, module in BAD_INPUT.items():
+        error = getattr(importlib.import_module(module), name)
+        assert (error.__name__, error.__module__) == (name, module)
+        assert exit_code(error.__new__(error)) == ExitCode.USAGE
+
+
+def test_an_amended_case_is_not_analysed_yet(call: Cli) -> None:
+    call("label", "small", "right")
+    call("amend", "small", "--observation", "It rains.")
+    assert "amended, not analysed yet" in call("status", "small").out
+    assert "amended, not analysed yet" in call("cases").out
+    call("run", "small", "--max-requests", "1")
+    assert "amended" not in call("status", "small").out
+
+
+@pytest.mark.parametrize("command", ["new", "analyze"])
+def test_without_source_it_is_said_what_can_be_read(call: Cli, command: str) -> None:
+    without = call(command, "report.md", "-o", "a.case")
+    assert without.code == 0
+    assert "without --source the analysis can only read the report\n" in without.err
+    logs = call(command, "report.md", "--log", "app.log", "-o", "b.case", "--json")
+    assert "can only read the report, logs and databases" in logs.err
+    assert "without --source" not in call(command, *INPUTS, "-o", "c.case").err
+
+
+def test_a_run_of_a_finished_case_says_so_and_writes_nothing(call: Cli, desk: Path) -> None:
+    path = desk / ".caseledger/small.case"
+    before = topics_of(path)
+    found = call("run", "small")
+    assert found.code == 0
+    assert found.out.startswith("done: the analysis was finished before")
+    assert topics_of(path) == before
+
+
+def test_a_kind_that_matches_nothing_is_a_remark(call: Cli) -> None:
+    for options in ([], ["--json"]):
+        found = call("log", "small", "--kind", "zzz", *options)
+        assert (found.code, "no event of kind zzz" in found.err) == (0, True)
+    assert call("log", "small", "--kind", "run").err == ""
+
+
+def test_ctrl_c_in_the_first_moments_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    assert cli.run(["cases"]) == 130
+    assert capsys.readouterr().err.startswith("caseledger: interrupted")
+    program = (
+        "import builtins\n"
+        "real = builtins.__import__\n"
+        "def hook(name, *rest, **more):\n"
+        "    if name == 'typer':\n"
+        "        raise KeyboardInterrupt\n"
+        "    return real(name, *rest, **more)\n"
+        "builtins.__import__ = hook\n"
+        "from tools.cli import main\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_cases_in_a_narrow_terminal_are_a_line_each_with_the_whole_name(
+    call: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("new", "report.md", "--name", "a-case-with-a-long-name")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = call("cases").out.splitlines()
+    assert len(lines) == 4
+    assert sum("a-case-with-a-long-name " in line for line in lines) == 1
+    assert any("…" in line for line in lines)
 
 
 def test_an_action_that_is_refused_is_exit_1(call: Cli) -> None:
@@ -443,6 +587,33 @@ def test_a_wrong_configuration_file_is_one_line_that_names_it(call: Cli, text: s
     found = call("config")
     assert (found.code, found.err.count("\n")) == (2, 1)
     assert "caseledger.toml" in found.err
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("CASELEDGER_BUDGET__REQUESTS", "many"),
+        ("CASELEDGER_BUDGET__MONEY", "1"),
+        ("CASELEDGER_BUDGET", "1"),
+        ("CASELEDGER_RUN__UNKNOWN_OUTCOME", "hope"),
+    ],
+)
+def test_a_wrong_variable_is_named_with_the_names_there_are(
+    call: Cli, monkeypatch: pytest.MonkeyPatch, variable: str, text: str
+) -> None:
+    monkeypatch.setenv(variable, text)
+    found = call("config")
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert f"caseledger: {variable}: " in found.err
+    assert "budget.requests, budget.actions" in found.err
+
+
+@pytest.mark.parametrize("name", ["COVERAGE", "FLIPS", "EXAMPLES", "SOMETHING__ELSE", ""])
+def test_a_variable_of_no_section_is_ignored(
+    call: Cli, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"CASELEDGER_{name}", "1")
+    assert call("config").code == 0
 
 
 def test_lists_come_from_the_environment_with_commas(

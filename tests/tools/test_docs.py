@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -19,6 +20,15 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 def commands() -> set[str]:
     return set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def every_command() -> dict[str, Any]:
+    """Return commands and sub-commands (`measure consolidation`) by name."""
+    found: dict[str, Any] = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found |= {f"{name} {n}": c for n, c in inner.items()} if inner else {name: command}
+    return found
 
 
 def section(title: str) -> str:
@@ -54,7 +64,7 @@ def test_every_setting_is_in_the_table_with_its_default() -> None:
 def test_every_option_that_a_document_mentions_exists() -> None:
     known = {
         option
-        for command in typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+        for command in every_command().values()
         for parameter in command.params
         for option in parameter.opts
     } | {"--help"}
@@ -89,7 +99,21 @@ def test_commands_in_the_readmes_table_exist() -> None:
 
 
 def test_every_command_explains_itself() -> None:
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+    for name, command in every_command().items():
         assert command.help, name
         for parameter in command.params:
             assert getattr(parameter, "help", ""), (name, parameter.name)
+
+
+def test_every_option_is_in_the_document() -> None:
+    """Each long option, or its short form, stands in docs/cli.md."""
+    written = set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", CLI))
+    for name, command in every_command().items():
+        for parameter in command.params:
+            if parameter.param_type_name == "option":
+                assert written & set(parameter.opts), (name, parameter.opts)
+
+
+def test_every_command_takes_json() -> None:
+    for name, command in every_command().items():
+        assert any("--json" in parameter.opts for parameter in command.params), name

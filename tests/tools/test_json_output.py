@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[2]
 CONTRACT = (ROOT / "docs/json-output.md").read_text("utf-8")
 
 INPUTS = ["report.md", "--source", "source", "--log", "app.log", "--db", "shop.db"]
-PREPARE = {"recover": [], "import": []}
 COMMANDS: dict[str, list[list[str]]] = {
     "log": [["log", "small"], ["log", "small.zip", "-n", "0"]],
     "verify": [["verify", "small"], ["verify", "small.zip"]],
@@ -37,6 +36,12 @@ COMMANDS: dict[str, list[list[str]]] = {
     "saw --check": [["saw", "small", "all", "--check"], ["saw", "small.zip", "R1", "--check"]],
     "prompts": [["prompts"]],
     "doctor": [["doctor"]],
+    "label": [["label", "small", "right", "--note", "so it was"]],
+    "erase": [["erase", "small", "--yes"]],
+    "measure consolidation": [
+        ["measure", "consolidation", "small"],
+        ["measure", "consolidation", "small.zip", "--all-phases", "--per-request"],
+    ],
 }
 OTHER = {"show", "saw", "act", "config"}
 """Rows whose document is described in words; each has a test of its own below."""

@@ -62,7 +62,7 @@ def analyze(
     wanted = Wanted(provider or [], protocol or [], no_egress or [])
     check_wanted(wanted)
     request = cases.intake_request(report, source, log, db, include, exclude)
-    path = output or cases.place_for(name or cases.default_name(report, source))
+    path = cases.place(output, name, report, source)
     summary = cases.take_in(path, request, quiet=json)
     for line in summary.render():
         note(f"  {line}")
@@ -93,9 +93,9 @@ def run(
     json: Json = False,
 ) -> None:
     """Start, or go on from wherever the ledger stands. Safe to kill at any moment."""
-    from tools.output import print_json, say
+    from tools.output import print_json, say, spoken
     from tools.running import Wanted, preview_run, run_case
-    from tools.selecting import find_case
+    from tools.selecting import find_case_file
 
     wanted = Wanted(
         provider or [],
@@ -106,7 +106,7 @@ def run(
         resend=resend,
         add_budget=add_budget or [],
     )
-    path = find_case(case)
+    path = find_case_file(case)
     if preview:
         shown = preview_run(path, wanted)
         if json:
@@ -119,7 +119,7 @@ def run(
     if json:
         print_json({"case": str(path), "reason": stopped.reason, "detail": stopped.detail})
     else:
-        say(f"{stopped.reason.replace('_', ' ')}{': ' + stopped.detail if stopped.detail else ''}")
+        say(f"{spoken(stopped.reason)}{': ' + stopped.detail if stopped.detail else ''}")
         say(f"caseledger report {path}")
 
 

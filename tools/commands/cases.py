@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tools.commands.options import Case, Json
-from tools.exits import UserError
+from tools.exits import Declined, UserError
 
 if TYPE_CHECKING:
     from phases.intake import IntakeRequest, Summary
@@ -65,7 +65,7 @@ def new(
 ) -> None:
     """Take a case in: report, source, logs and databases into a new ledger."""
     request = intake_request(report, source, log, db, include, exclude)
-    path = output or place_for(name or default_name(report, source))
+    path = place(output, name, report, source)
     summary = take_in(path, request, quiet=json)
     _print_intake(path, summary, json)
 
@@ -88,9 +88,9 @@ def amend(
     from phases.intake import IntakeRequest
     from phases.opening import amend_case
     from tools.progress import telling
-    from tools.selecting import find_case
+    from tools.selecting import find_case_file
 
-    path = find_case(case)
+    path = find_case_file(case)
     request = IntakeRequest(
         report=None,
         source=None,
@@ -121,12 +121,12 @@ def act(
 ) -> None:
     """Take a read-only look by hand: the same actions that a model has, the same results."""
     from tools.acting import list_actions, perform_by_hand
-    from tools.selecting import find_case
+    from tools.selecting import find_case_file
 
     if name == "list":
         list_actions(json)
     else:
-        perform_by_hand(find_case(case), name, arguments or [], record, json)
+        perform_by_hand(find_case_file(case), name, arguments or [], record, json)
 
 
 def cases(json: Json = False) -> None:
@@ -140,46 +140,70 @@ def cases(json: Json = False) -> None:
         print_json([row.as_json() for row in found])
     else:
         columns = ["case", "state", "confidence", "requests", "cost", "events", "title"]
-        table(columns, [row.cells() for row in found])
+        table(columns, [row.cells() for row in found], one_line_a_row=True)
 
 
 def label(
     case: Case,
     verdict: Annotated[str, typer.Argument(metavar="right|wrong|partly", help="Your verdict.")],
     note: Annotated[str, typer.Option("--note", help="In your words.")] = "",
+    json: Json = False,
 ) -> None:
     """Record a person's verdict on the diagnosis."""
     from typing import get_args
 
     from ledger.book import Book
     from ledger.events import OutcomeLabelled, Verdict
-    from tools.output import say
-    from tools.selecting import find_case
+    from tools.output import print_json, say
+    from tools.selecting import find_case_file
 
+    path = find_case_file(case)
     if verdict not in get_args(Verdict):
         raise UserError(f"{verdict}: a verdict is right, wrong or partly")
-    with Book.open_for_writing(find_case(case)) as book:
+    with Book.open_for_writing(path) as book:
         event = OutcomeLabelled.model_validate(
             {"at": book.sources.now(), "verdict": verdict, "note": note}
         )
         head = book.append(event)
-    say(f"recorded at position {head.position}: {verdict}")
+    if json:
+        print_json({"case": str(path), "verdict": verdict, "position": head.position})
+    else:
+        say(f"recorded at position {head.position}: {verdict}")
 
 
 def erase(
     case: Case,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: Json = False,
 ) -> None:
     """Remove a case and its anchor. What was exported elsewhere stays there."""
     from tools.erasing import erase_case
-    from tools.output import say
-    from tools.selecting import find_case
+    from tools.output import print_json, say
+    from tools.selecting import find_case_file
 
-    path = find_case(case)
+    path = find_case_file(case)
     if not yes:
-        typer.confirm(f"Remove {path} for good?", abort=True)
-    for removed in erase_case(path):
-        say(f"removed {removed}")
+        _confirm_removal(path)
+    removed = [str(file) for file in erase_case(path)]
+    if json:
+        print_json({"removed": removed})
+        return
+    for file in removed:
+        say(f"removed {file}")
+
+
+def _confirm_removal(path: Path) -> None:
+    import sys
+
+    from tools.output import safe
+
+    refusal = f"{path}: not removed; pass --yes"
+    if not sys.stdin.isatty():
+        raise UserError(refusal)
+    sys.stderr.write(safe(f"Remove {path} for good? [y/N] "))
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Declined(refusal)
 
 
 # What `analyze` shares -------------------------------------------------------------------------
@@ -207,16 +231,29 @@ def intake_request(
 
 
 def take_in(path: Path, request: IntakeRequest, *, quiet: bool) -> Summary:
-    """Create the case, showing progress."""
+    """Create the case, showing progress; say so if there is no source to look into."""
     from phases.opening import open_case
+    from tools.output import note
     from tools.progress import telling
     from tools.version import program
 
     with telling(quiet=quiet) as tell:
-        return open_case(path, request, program=program(), progress=_taking(tell))
+        summary = open_case(path, request, program=program(), progress=_taking(tell))
+    if request.source is None:
+        known = "the report, logs and databases" if request.logs or request.databases else ""
+        note(f"  without --source the analysis can only read {known or 'the report'}")
+    return summary
 
 
-def place_for(name: str) -> Path:
+def place(output: Path | None, name: str | None, report: Path, source: str | None) -> Path:
+    """Return the path of a new case: as asked for, else in the cases folder."""
+    from tools.selecting import case_file, case_name
+
+    given = case_name(name) if name else default_name(report, source)
+    return case_file(output) if output else _place_for(given)
+
+
+def _place_for(name: str) -> Path:
     """Return a path in the cases folder; a name that is taken gets a number."""
     from tools.selecting import SUFFIX, prepared_cases_folder
 

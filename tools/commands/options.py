@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,5 +18,4 @@ Record = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document (docs/json-output.md).")
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that stands there.")]

@@ -27,7 +27,7 @@ def export(
 ) -> None:
     """Write a portable package: deterministic bytes, readable with stock unzip."""
     from ledger import packing
-    from tools.output import print_json, say
+    from tools.output import head_json, print_json, say
     from tools.packaging import prompt_members
     from tools.selecting import find_case, open_case
 
@@ -42,7 +42,7 @@ def export(
                 "package": str(target),
                 "identity": identity,
                 "bytes": target.stat().st_size,
-                "head": {"position": head.position, "chain": head.chain.hex()},
+                "head": head_json(head),
             }
         )
     else:
@@ -60,17 +60,19 @@ def import_(
 ) -> None:
     """Rebuild the ledger of a package, with the same head; verified first."""
     from ledger.package import Package, restore
-    from tools.output import print_json, say
-    from tools.selecting import SUFFIX, prepared_cases_folder
+    from tools.output import head_json, print_json, say
+    from tools.selecting import SUFFIX, case_file, prepared_cases_folder
 
     with Package(package) as opened:
-        target = output or prepared_cases_folder() / f"{package.stem}{SUFFIX}"
+        target = (
+            case_file(output) if output else prepared_cases_folder() / f"{package.stem}{SUFFIX}"
+        )
         head = restore(opened, target)
     if json:
         print_json(
             {
                 "case": str(target),
-                "head": {"position": head.position, "chain": head.chain.hex()},
+                "head": head_json(head),
             }
         )
     else:

@@ -7,7 +7,6 @@ anywhere (`return new Promise(function run() {…})`) and `export default`.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -140,8 +139,3 @@ def _plain(name: str) -> str:
     dropped = ("module", "exports", "prototype", "this")
     kept = [part for part in parts if part and part not in dropped]
     return ".".join(kept)
-
-
-def line_of(starts: list[int], offset: int) -> int:
-    """Return the 1-based line of a byte offset."""
-    return bisect_right(starts, offset)

@@ -22,7 +22,7 @@ def answer(document: dict[str, Any]) -> dict[str, Any]:
     """Return the answer to a request document.
 
     Args:
-        document: as in 8-rulings.md, parsed; later messages are corrections.
+        document: the request document, parsed; its later messages are corrections.
 
     Raises:
         UnknownVersion: the protocol or its encoding is not in this release.

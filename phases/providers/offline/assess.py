@@ -13,11 +13,40 @@ from phases.providers.offline.data import Odd, matching_rows
 from phases.providers.offline.outline import Definition
 from phases.providers.offline.ranking import Place, Ranker
 from phases.providers.offline.tracing import Use
+from phases.providers.offline.words import stem, stems
 
 _DATA = re.compile(r"\b(rows?|tables?|databases?)\b")
+_DIRECT = frozenset(["frame", "message", "packaging", "caught"])
+"""Kinds of signals that point at a file directly, each alone."""
+
+_TELLING = frozenset(["callee", "data", "defines", "module", "reached"])
+"""Kinds of signals that name a file or a function of it, but do not point at the fault."""
+
+_GRAMMAR = frozenset(
+    stem(word)
+    for word in [
+        "return",
+        "class",
+        "import",
+        "function",
+        "const",
+        "self",
+        "true",
+        "false",
+        "null",
+        "def",
+        "test",
+        "main",
+    ]
+)
+"""What every source says."""
+
 _SETTINGS = ("configuration", "packaging", "environment", "setting")
 _CLEAR = 3.2
 """Score from which odd rows count although they hold nothing that the report names."""
+
+_ALONE = 0.1
+"""Lead of a candidate without a rival: that nothing else was found says little for it."""
 
 _COPY = ("built copy", "built file", "stale build")
 
@@ -59,10 +88,29 @@ class Analysis:
 
     def separation(self) -> float:
         """Return by how much the first file leads the second, 0 to 1."""
-        if not self.places or self.places[0].points <= 0:
-            return 0.0
-        second = self.places[1].points if len(self.places) > 1 else 0.0
-        return round(1 - second / self.places[0].points, 4)
+        return _lead([place.points for place in self.places[:2]])
+
+    def inner_separation(self) -> float:
+        """Return by how much the first file's best function leads its second, 0 to 1."""
+        return _lead([points for place in self.places[:1] for points, _ in place.functions[:2]])
+
+    def points_directly(self, place: Place) -> bool:
+        """Tell whether more than words points at a file: a trace, the text of an error, what was
+        not packaged, or a line that decides by odd rows of the report.
+        """
+        kinds = {signal.kind for signal in place.signals}
+        tied = any(u.odd.codes and u.path == place.path for u in self.ranker.tracer.uses)
+        return bool(kinds & _DIRECT) or ("data" in kinds and tied)
+
+    def carries(self, place: Place) -> bool:
+        """Tell whether anything beyond a chance hit of a search speaks for a file."""
+        kinds = {signal.kind for signal in place.signals}
+        if kinds & _TELLING or self.points_directly(place):
+            return True
+        shared = set(self.ranker.shared_words(place.path, None)) - _GRAMMAR
+        named = {s for d in self.corpus.definitions(place.path) for s in stems(d.name)}
+        named |= set(stems(place.path))
+        return len(shared) > 1 or bool(shared & named)
 
     def story(self, place: Place, function: Definition | None = None) -> story.Story:
         """Return what can be said about a place, by default about its best function."""
@@ -93,15 +141,15 @@ class Analysis:
         profiles = tuple(self.corpus.profiled.values())
         if found:
             cited = tuple(dict.fromkeys(odd.finding.evidence for odd in found))
-            why = story.rows_said(self.ranker, found[0]) + self._decided(found[0])
+            why = story.rows_named(found[0]) + self._decided(found[0])
             weight = prior + (0.5 if found[0].codes else 0.2)
             explains = found[0].codes or any(use.odd == found[0] for use in self.uses)
             state = "supported" if explains else "open"
             return Verdict(name, state, weight, why + self.set_aside, cited, ())
         if profiles:
             why = (
-                f"{story.count(len(profiles), 'table')} were profiled; none shows odd rows that "
-                "have to do with what the report names."
+                f"{story.count(len(profiles), 'table')} {'was' if len(profiles) == 1 else 'were'} "
+                "profiled; no odd rows have to do with what the report names."
             )
             state = "open" if self.odd else "refuted"
             return Verdict(name, state, prior * 0.4, why, (), profiles[:6])
@@ -175,7 +223,7 @@ class Analysis:
         cited = tuple(best.evidence[:6])
         if rank == 1:
             read = best.path in self.corpus.read
-            why = f"{best.path} fits the report best. {self.story(best).because()}"
+            why = f"{best.path} fits the report best of the files that were compared."
             return Verdict(name, "supported" if read else "open", prior + 0.3, why, cited, ())
         against = tuple(first.evidence[:3])
         why = f"{best.path} fits the report less well than {first.path}: it comes {_ordinal(rank)} "
@@ -186,6 +234,12 @@ class Analysis:
             )
         state = "refuted" if rank > 8 else "open"
         return Verdict(name, state, prior / (1 + 0.3 * rank), why, cited[:2], against)
+
+
+def _lead(points: list[float]) -> float:
+    if not points or points[0] <= 0:
+        return 0.0
+    return round(1 - points[1] / points[0], 4) if len(points) > 1 else _ALONE
 
 
 def _ordinal(number: int) -> str:

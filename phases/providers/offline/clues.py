@@ -31,6 +31,8 @@ _LANGUAGE = frozenset(
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"")
 _NO_MODULE = re.compile(r"[Nn]o module named '?([\w.]+)|cannot import name '\w+' from '([\w.]+)")
 _TICKED = re.compile(r"`([^`\n]{2,200})`")
+_MARKUP = re.compile(r"<([a-zA-Z][\w-]*)[^<>]{0,300}>[^<>]{0,500}</\1\s*>|</?[a-zA-Z][^<>]{0,300}>")
+_SIGNATURE = re.compile(r"\(.*\)$")
 _PLAIN = re.compile(r"(?<![\w.-])[a-z_]\w{2,}(?![\w.-])")
 _SPELLED = re.compile(r"[A-Za-z][\w]*(?:-\w+)*")
 _ENVIRONMENT = 0.1
@@ -106,6 +108,23 @@ class Clues:
                 if mention.kind == "symbol" and mention.name.lower() not in STOP:
                     counts[mention.name] += 1 + (mention.name in self.title)
         return sorted(counts, key=lambda name: (-counts[name], name))[:60]
+
+    @cached_property
+    def meant_symbols(self) -> list[str]:
+        """The symbols that the report names as code in its prose, or that the tree has: what only
+        stands in markup or in an example may be anybody's.
+        """
+        prose = " ".join(_MARKUP.sub(" ", p.text) for p in self.pieces if not p.code)
+        ticked = {_SIGNATURE.sub("", text.strip()) for text in _TICKED.findall(prose)}
+        bare = _TICKED.sub(" ", prose)
+        told = {m.name for m in mentions(bare[:60_000]) if m.kind == "symbol"}
+        framed = {x.frame.name.rpartition(".")[2] for x in self.frames if x.path}
+        return [
+            name for name in self.symbols
+            if name in ticked or name in told or (is_identifier(name) and name in prose)
+            or name.rpartition(".")[2] in framed
+            or self.catalog.modules(name) or self.catalog.named_like(name.rpartition(".")[2])
+        ]  # fmt: skip
 
     @cached_property
     def codes(self) -> list[str]:

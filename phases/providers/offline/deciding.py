@@ -117,14 +117,21 @@ class _Patterns:
     converted: re.Pattern[str]
 
 
-@lru_cache(maxsize=500)
-def _patterns(names: tuple[str, ...]) -> _Patterns:
-    gap = r"[^;)\"'`]{0,160}?"
-    bare = rf"(?<![\w$])(?:{'|'.join(map(re.escape, names))})"
-    name = rf"{bare}(?![\w$])"
-    left, right = r"[\w$.(]*[\"'`\[]*" + name, name + r"[\"'`\])]*(?:\.\w+\(\))?"
-    inside = rf"\(\s*[^()]{{0,60}}{name}"
-    ways = (
+class _Spelled:
+    """Expressions for a column's names: anywhere, on one side of a sign, between brackets."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.bare = rf"(?<![\w$])(?:{'|'.join(map(re.escape, names))})"
+        self.name = rf"{self.bare}(?![\w$])"
+        self.left = r"[\w$.(]*[\"'`\[]*" + self.name
+        self.right = self.name + r"[\"'`\])]*(?:\.\w+\(\))?"
+        self.inside = rf"\(\s*[^()]{{0,60}}{self.name}"
+
+
+def _comparing(of: _Spelled) -> tuple[tuple[str, str], ...]:
+    """Return expressions for code that orders, sorts or equates."""
+    bare, name, left, right, inside = of.bare, of.name, of.left, of.right, of.inside
+    return (
         (ORDER, rf"{right}\s*(?:<=|>=|<(?![<>=])|>(?![>=]))|(?<![-=<>])(?:<=|>=|<|>)\s*{left}"
                 rf"|{right}\s+(?:not\s+)?between\b|{bare}__(?:lte?|gte?|range)\b"
                 rf"|[\"'`]{name}[\"'`]\s*,\s*[\"'](?:<|>|<=|>=)[\"']"),
@@ -138,6 +145,13 @@ def _patterns(names: tuple[str, ...]) -> _Patterns:
                 rf"|\b(?:filter|filter_by|get|exclude|where|find|findOne|andWhere)\s*{inside}"
                 rf"(?:[\"'`]\s*,|\s*[:=])"
                 rf"|\b(?:using|distinct|match|switch|case)\b\s*\(?\s*{left}"),
+    )  # fmt: skip
+
+
+def _reading(of: _Spelled) -> tuple[tuple[str, str], ...]:
+    """Return expressions for code that parses, tests for presence or computes."""
+    name, left, right, inside = of.name, of.left, of.right, of.inside
+    return (
         (PARSE, rf"\b(?:strptime|fromisoformat|parse\w*|int|float|Decimal|Number|parseInt"
                 rf"|parseFloat|Date|date|datetime|loads|UUID|fromtimestamp)\s*{inside}"
                 rf"|{right}\.(?:split|partition|rsplit|slice|substring|substr)\("
@@ -150,6 +164,14 @@ def _patterns(names: tuple[str, ...]) -> _Patterns:
         (SUM, rf"\b(?:sum|avg|total)\s*{inside}|{name}[\"'`\]]*\s*[*/%+](?![*/%+=])"
               rf"|[*/%+]\s*{left}"),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=500)
+def _patterns(names: tuple[str, ...]) -> _Patterns:
+    of = _Spelled(names)
+    bare, name, right, inside = of.bare, of.name, of.right, of.inside
+    gap = r"[^;)\"'`]{0,160}?"
+    ways = (*_comparing(of), *_reading(of))
     compiled = tuple((way, re.compile(pattern, re.I)) for way, pattern in ways)
     return _Patterns(
         re.compile(name + rf"|{bare}__[a-z]", re.I), compiled,

@@ -23,14 +23,17 @@ _UNAFFECTED = re.compile(
 )
 _NEGATED = re.compile(r"\b(not|n't|never|no longer) \w{0,12}\s?(works?|right|correct)\b", re.I)
 
-_SECTIONS = (
-    ("expected", ("expected", "should", "wanted", "desired", "expectation")),
-    ("steps", ("steps", "reproduc", "what we did", "how to", "to repeat")),
-    ("environment", ("environment", "version", "setup", "system info", "platform")),
-    ("observed", ("observed", "actual", "symptom", "result", "got", "output", "log")),
-    ("story", ("happen",)),
+_SECTIONS = tuple(
+    (kind, re.compile(rf"\b(?:{words})\b", re.I))
+    for kind, words in (
+        ("expected", "expect(?:ed|s|ations?)?|should|wanted|desired"),
+        ("steps", r"steps?|reproduc(?:e[ds]?|ing|tions?|ible)|what we did|how to|to repeat"),
+        ("environment", "environments?|versions?|setup|system info(?:rmation)?|platforms?"),
+        ("observed", "observed|actual(?:ly)?|symptoms?|results?|got|outputs?|logs?"),
+        ("story", "happen(?:s|ed|ing)?"),
+    )
 )
-"""Heading words that tell what a section is for; the first kind that fits wins."""
+"""Whole words of headings that tell what a section is for; the first kind that fits wins."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,7 @@ class Piece:
 
 def section_of(heading: str) -> str:
     """Return what a heading announces: expected, observed, story, steps, environment, or ""."""
-    lower = heading.lower()
-    return next((kind for kind, words in _SECTIONS if any(w in lower for w in words)), "")
+    return next((kind for kind, words in _SECTIONS if words.search(heading)), "")
 
 
 def pieces(report: list[Observation]) -> list[Piece]:

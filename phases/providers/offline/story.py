@@ -65,6 +65,10 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+_OF_PLACES = frozenset(["frame", "defines", "callee", "caught", "reached", "message", "packaging"])
+"""Kinds of signals that are about a place in a file, not about its words."""
+
+
 class Story:
     """The sentences about one place."""
 
@@ -140,10 +144,26 @@ class Story:
         spelled = [clues.as_written.get(stem, "") for stem in stems]
         return [f"“{word}”" for word in dict.fromkeys(spelled) if len(word) > 2][:most]
 
+    @property
+    def lines_to_read(self) -> str:
+        """The numbers of the lines to look at first: `line 3 and line 9`."""
+        return listed([f"line {item.line}" for item in self.told])
+
     def because(self, most: int = 2) -> str:
         """Return why the place is named: the strongest reasons as sentences."""
-        return (
-            " ".join(list(self._reasons())[:most]) or "A search with the report's words led here."
+        return " ".join(self.reasons(0, most)) or "A search with the report's words led here."
+
+    def reasons(self, first: int, most: int) -> list[str]:
+        """Return at most so many reasons as sentences, from the given one on."""
+        return list(self._reasons())[first : first + most]
+
+    @property
+    def has_own_reason(self) -> bool:
+        """Whether something points at this very place: a deciding line, a frame, its name."""
+        name = f"`{self.function.name}`" if self.function else ""
+        own = [s for s in self.place.signals if s.kind in _OF_PLACES and self._is_own(s)]
+        return self.use is not None or any(
+            re.search(r"\bline \d", s.label) or (name and name in s.label) for s in own
         )
 
     def _reasons(self) -> Iterator[str]:
@@ -196,6 +216,22 @@ def rows_said(ranker: Ranker, odd: Odd) -> str:
     return sentence(f"{said}{_examples(ranker, odd)}") + tied(odd)
 
 
+def rows_named(odd: Odd) -> str:
+    """Return in a few words which rows are odd, for where they were or will be described."""
+    finding = odd.finding
+    held = (
+        f"; {'it has' if finding.total == 1 else 'they have'} to do with {listed(odd_codes(odd))}"
+    )
+    said = f"{count(finding.total, 'row')} of table {finding.table} "
+    said += "is" if finding.total == 1 else "are"
+    return f"{said} odd in {listed(list(finding.columns))}{held if odd.codes else ''}."
+
+
+def odd_codes(odd: Odd) -> list[str]:
+    """Return what the report names and odd rows hold, as it is shown."""
+    return [shown(value) for value in odd.codes]
+
+
 def plain(says: str) -> str:
     """Return what a profile says without its notation for shapes."""
     return says.partition("; usual:")[0]
@@ -229,7 +265,7 @@ def tied(odd: Odd) -> str:
             which = "It" if odd.finding.total == 1 else "One of them"
             return f" {which} belongs to {code_} of the report ({link})."
     holds = "It holds" if odd.finding.total == 1 else "They include"
-    return f" {holds} {listed([shown(value) for value in odd.codes])}, which the case is about."
+    return f" {holds} {listed(odd_codes(odd))}, which the case is about."
 
 
 # The report ------------------------------------------------------------------------------------
@@ -258,10 +294,3 @@ def expected(clues: Clues) -> str:
 def lower(words: str) -> str:
     """Return a sentence so that it can follow a colon."""
     return words[:1].lower() + words[1:]
-
-
-def observed(clues: Clues) -> str:
-    """Return what the report observed, without its title; the title if it says nothing else."""
-    said = as_str(as_dict(clues.case.interpretation.get("symptom")).get("statement"))
-    rest = said.removeprefix(clues.title.strip()).lstrip(". ")
-    return rest or said or clues.title

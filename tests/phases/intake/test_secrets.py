@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import string
+import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,23 @@ SPOKEN = {
     "authorization: Basic dXNlcjpnZWhlaW0=": "dXNlcjpnZWhlaW0=",
     "postgres://app:s3kr3t@db:5432/x": "s3kr3t",
     "Cookie: sessionid=ab12cd34ef56": "ab12cd34ef56",
+    "Cookie: theme=dark; auth=qwertzuiop": "qwertzuiop",
+    "Set-Cookie: sid=abcdefgh; Path=/; HttpOnly": "abcdefgh",
+    'set-cookie: a="quoted; value"; b=second': "second",
+    '{"Cookie": "remember=abcdefgh"}': "abcdefgh",
+    "curl -H 'cookie: remember=abcdefgh' https://example.org": "abcdefgh",
+    "$ curl -s -u alice:wonderland https://example.org/x": "wonderland",
+    "curl -X POST -fsSu 'alice:wonder land' https://example.org": "wonder land",
+    "curl https://example.org --user=alice:wonderland": "wonderland",
+    "curl --user alice:wonderland https://example.org": "wonderland",
+    "<password>open sesame</password>": "open sesame",
+    '<db.Password type="text">sesame</db.Password>': "sesame",
+    "<ns:passwd><![CDATA[sesame]]></ns:passwd>": "sesame",
+    "password: opensesame": "opensesame",
+    "Passwort: SommerRegen!": "SommerRegen",
+    "Kennwort: sommer(regen)x": "regen",
+    "pwd: letmein, then": "letmein",
+    "db_password => swordfish": "swordfish",
 }
 NOT_SECRET = [
     "password=password", "http://user:pass@proxy:3128", "password: the one you chose", "Unexpected token: IDENTIFIER",
@@ -71,6 +89,10 @@ NOT_SECRET = [
     "ghp_" + "x" * 36, "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", "password=${DB_PASSWORD}",
     "password=[secret:password]", "sk-" + "a" * 48, "the bearer of this letter", "https://example.org:8080/a@b", "secret: yes",
     "AKIA1234", "eyJhbGciOiJIUzI1NiJ9.x.y", "Author: someone@example.org", "std::string auth: required",
+    "Cookie: too large", "the cookie: it was gone", "Cookie: [secret:cookie]", "curl -u http://x.example/y", "docker run -u 1000:1000 x",
+    "curl -u alice:$PASSWORD https://x.example", "<password></password>", "<password>********</password>", "use <password> here",
+    "password: string", "Password: required.", "password: Optional[str]", "pwd: /home/alice/app", "Passwort: falsch!",
+    "password: ${DB_PASSWORD}", "password: <your password>", "password: ********", "Passwort: ungültig",
 ]  # fmt: skip
 
 
@@ -129,6 +151,31 @@ def test_a_private_key_in_a_string_keeps_its_escapes() -> None:
     assert masked.count(b"\\n") == data.count(b"\\n")
     assert len(masked) == len(data)
     compile(masked, "x", "exec")
+
+
+def test_a_password_on_a_line_of_its_own_keeps_the_lines() -> None:
+    data = (
+        b"<password>\n  open sesame\n</password>\ncurl \\\n  -u alice:wonderland \\\n  https://x\n"
+    )
+    marker = b"[secret:password]"
+    expected = data.replace(b"open sesame", marker).replace(b"wonderland", marker)
+    assert secrets.mark(data).data == expected
+    assert [hit.line for hit in secrets.mark(data).hits] == [2, 5]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["curl ", "<password ", "<password>x", "Cookie: a=", 'cookie: a="', "password: ", "curl -u a:"],
+)
+def test_a_long_line_of_beginnings_is_no_slower_than_its_length(piece: str) -> None:
+    def seconds(size: int) -> float:
+        data = (piece * (size // len(piece))).encode()
+        begin = time.perf_counter()
+        secrets.mark(data)
+        return time.perf_counter() - begin
+
+    seconds(1000)
+    assert seconds(1 << 21) < 100 * max(seconds(1 << 17), 0.01)  # 16 times the text, or 256
 
 
 def test_a_cut_off_private_key_is_replaced_too() -> None:

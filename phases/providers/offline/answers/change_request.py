@@ -12,6 +12,7 @@ from phases.providers.offline.ranking import Place
 from phases.providers.offline.story import Story
 from phases.providers.offline.tracing import Use
 
+_NO_LONGER = "What the report complains about no longer happens."
 _TRACE = re.compile(r"\s*(Traceback|File \"|at \S|\w+(\.\w+)*(Error|Exception)\b|raise\b)")
 """Lines of a trace tell what happened, not what was done."""
 
@@ -27,8 +28,8 @@ def answer(case: Case) -> Json:
         chosen += [x for x in locations[1:3] if x.get("role") == "contributing"][:1]
     return {
         "title": line(_title(analysis, locations), 200),
-        "summary": text(_summary(diagnosis)),
-        "changes": [_change(analysis, item, expected, at) for at, item in enumerate(chosen)],
+        "summary": text(_summary(diagnosis, locations)),
+        "changes": [_change(analysis, item, at) for at, item in enumerate(chosen)],
         "tests": [_test(analysis, locations[0], expected)] if locations else [],
         "data_repair": _repairs(analysis),
         "risks": _risks(analysis, locations),
@@ -72,17 +73,24 @@ def _title(analysis: Analysis, locations: list[Json]) -> str:
     return f"Correct what {name} decides where the report says: {analysis.clues.title}"
 
 
-def _summary(diagnosis: Json) -> str:
+def _summary(diagnosis: Json, locations: list[Json]) -> str:
+    """Return where to change something and how sure that is; the cause is in the diagnosis."""
+    if not locations:
+        return "The diagnosis names no place, so there is nothing to change yet."
     confidence = diagnosis.get("confidence")
-    cause = as_str(diagnosis.get("cause")) or "No cause was found."
+    path, function = as_str(locations[0].get("path")), as_str(locations[0].get("function"))
+    place = f"`{function}` in {path}" if function else path
     sure = (
-        f" That this is the place has a probability of about {round(100 * confidence)} %."
+        f" That {path} is the file has a probability of about {round(100 * confidence)} %."
         if isinstance(confidence, float | int) else ""
     )  # fmt: skip
-    return f"{cause}{sure} No language model was involved; read the place before changing it."
+    return (
+        f"Change {place}, where the diagnosis sees the cause.{sure} No language model was "
+        "involved; read the place before changing it."
+    )
 
 
-def _change(analysis: Analysis, location: Json, expected: str, at: int) -> Json:
+def _change(analysis: Analysis, location: Json, at: int) -> Json:
     told = _told(analysis, location)
     first, last = told.lines
     cited = [*(s.evidence for s in told.told), *strings(location.get("evidence"))]
@@ -91,39 +99,32 @@ def _change(analysis: Analysis, location: Json, expected: str, at: int) -> Json:
         "function": as_str(location.get("function"))[:300],
         "first_line": first,
         "last_line": last,
-        "what": text(_what(analysis, told, location, expected, at), 2000),
-        "why": text(as_str(location.get("why")) or "The diagnosis names this place.", 1000),
+        "what": text(_what(analysis, told, location, at), 2000),
+        "why": f"The diagnosis names this place {'further on' if at else 'first'} and says why.",
         "evidence": _known(analysis, cited),
     }
 
 
-def _what(analysis: Analysis, told: Story, location: Json, expected: str, at: int) -> str:
+def _what(analysis: Analysis, told: Story, location: Json, at: int) -> str:
     name = as_str(location.get("function")) or told.place.path
     parts = [f"Only if the first place turns out not to decide it: check {name}."] if at else []
     if told.use is not None:
-        parts += _at_the_use(analysis, told, told.use, name)
+        parts.append(_at_the_use(analysis, told.use, name))
     else:
         if analysis.clues.errors and not at:
-            kind, message, _ = analysis.clues.errors[0]
-            said = f" ({message})" if message else ""
-            parts.append(f"In {name}, handle the case that now leads to {kind}{said}.")
-        places = [f"line {s.line}, {story.code(s.text)}" for s in told.told]
-        if places:
-            parts.append(f"Read first {story.listed(places)}; correct what is decided there.")
-    wanted = expected or f"no longer: {analysis.clues.title}"
-    parts.append(story.says("Afterwards this must hold", wanted, 600))
-    return " ".join(parts)
+            kind = analysis.clues.errors[0][0]
+            parts.append(f"In {name}, handle the case that now leads to {kind}.")
+        if told.told:
+            parts.append(f"Read first {told.lines_to_read}; correct what is decided there.")
+    return " ".join(parts) or f"Correct in {name} what leads to the symptom."
 
 
-def _at_the_use(analysis: Analysis, told: Story, use: Use, name: str) -> list[str]:
+def _at_the_use(analysis: Analysis, use: Use, name: str) -> str:
     """Return what to change at the line that decides by an odd column."""
     rest = analysis.corpus.rest_of_key(use.odd.finding.columns) if use.way == "part" else []
     with_rest = f" (with {story.listed(rest)})" if rest else ""
-    shown = analysis.corpus.lines(use.path).get(use.line, "")
-    return [
-        f"In {name}, {wording.change(use.odd.finding, use.way)}{with_rest}.",
-        f"Line {use.line} does not do so, {story.code(shown)}: {told.why_it_breaks(use)}.",
-    ]
+    change = wording.change(use.odd.finding, use.way)
+    return f"In {name}, {change}{with_rest}. Line {use.line} does not do so yet."
 
 
 def _known(analysis: Analysis, cited: list[str]) -> list[str]:
@@ -139,27 +140,36 @@ def _test(analysis: Analysis, location: Json, expected: str) -> Json:
     script = ending in ("js", "mjs", "cjs", "ts", "tsx", "jsx")
     where = f"test/{stem or 'bug'}.test.{ending}" if script else f"tests/test_{stem or 'bug'}.py"
     tested = [p for p in analysis.corpus.paths if stem and stem in p and "test" in p]
-    codes = analysis.clues.codes[:3]
-    rows = f" Use rows like those of {', '.join(codes)}." if codes else ""
-    pieces = analysis.clues.pieces
-    steps = [p.text.strip() for p in pieces if p.section == "steps"] or [
-        p.text.strip() for p in pieces
-        if p.code and p.section not in ("observed", "expected") and not _TRACE.match(p.text)
-    ]  # fmt: skip
     return {
         "where": line(tested[0] if tested else where),
-        "arrange": text(
-            f"As the report does: {' / '.join(steps[:6]) or analysis.clues.title}{rows}", 2000
-        ),
-        "expect": text(expected or f"no longer: {analysis.clues.title}", 1500),
+        "arrange": text(_arranged(analysis), 2000),
+        "expect": text(story.sentence(expected) if expected else _NO_LONGER, 1500),
     }
+
+
+def _arranged(analysis: Analysis) -> str:
+    """Return as sentences what a test sets up: the report's steps, else its example in code."""
+    clues = analysis.clues
+    steps = [p for p in clues.pieces if p.section == "steps" and p.text.strip()] or [
+        p for p in clues.pieces
+        if p.code and p.section not in ("observed", "expected") and not _TRACE.match(p.text)
+    ]  # fmt: skip
+    told = [story.sentence(p.text) for p in steps[:6] if not p.code]
+    typed = [story.code(p.text) for p in steps[:6] if p.code and p.text.strip()]
+    parts = ["Set up the case that the report describes."] if not told and not typed else []
+    parts += ["Do what the report did.", *told] if told else []
+    parts += [f"Run what the report ran: {story.listed(typed, 6)}."] if typed else []
+    codes = clues.codes[:3] if analysis.case.tables else []
+    if codes:
+        parts.append(f"Use rows like those of {story.listed(codes)}.")
+    return " ".join(parts)
 
 
 def _repairs(analysis: Analysis) -> list[Json]:
     return [
         {
             "what": text(f"Table {odd.finding.table}: {wording.repair(odd.finding)}", 1000),
-            "why": text(story.rows_said(analysis.ranker, odd), 1000),
+            "why": text(f"{story.rows_named(odd)} The diagnosis describes it.", 1000),
             "evidence": [odd.finding.evidence],
         }
         for odd in analysis.decisive[:1]
@@ -182,7 +192,7 @@ def _risks(analysis: Analysis, locations: list[Json]) -> list[str]:
 def _acceptance(analysis: Analysis, expected: str) -> list[str]:
     found = ["The new test fails before the change and passes after it."]
     if expected:
-        found.append(story.says("As the report expects", expected, 500))
+        found.append("What the report expects happens for the reported input.")
     if analysis.clues.errors and not analysis.clues.only_logged:
         found.append(f"{analysis.clues.errors[0][0]} no longer arises for the reported input.")
     found.append("All existing tests pass.")
@@ -191,6 +201,6 @@ def _acceptance(analysis: Analysis, expected: str) -> list[str]:
 
 def _out_of_scope(locations: list[Json], chosen: list[Json]) -> list[str]:
     named = {as_str(x.get("path")) for x in chosen}
-    found = {as_str(x.get("path")): as_str(x.get("why")) for x in reversed(locations)}
     others = distinct(as_str(x.get("path")) for x in locations)
-    return [line(f"{path}: {found[path]}") for path in others if path not in named][:5]
+    said = "fits the report less well; the diagnosis says why it is named"
+    return [line(f"{path}: {said}.") for path in others if path not in named][:5]

@@ -59,4 +59,4 @@ def _why(analysis: Analysis, missing: list[Json], reject: bool) -> str:
     first = analysis.places[0]
     lead = analysis.separation()
     close = " The lead is small; the diagnosis has to say so." if lead < _CLOSE else ""
-    return f"{first.path} fits the evidence best. {analysis.story(first).because()}{close}"
+    return f"{first.path} fits the evidence best. {analysis.story(first).because(1)}{close}"

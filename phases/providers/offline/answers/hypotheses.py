@@ -95,7 +95,7 @@ def _caller(clues: Clues) -> Iterator[Json]:
 
 def _symbol(clues: Clues) -> Iterator[Json]:
     """A name in code that the report gives: users name what they called."""
-    names = [name for name in clues.symbols if len(name) > 3]
+    names = [name for name in clues.meant_symbols if len(name) > 3]
     for name in names[:1]:
         where = [o.id for o in clues.case.report if name in o.text]
         files = clues.catalog.modules(name) or clues.catalog.named_like(name.rpartition(".")[2])
