@@ -18,6 +18,9 @@
     │   └── PayloadDamaged      a payload is missing or differs from its digest
     └── PackageRefused          a package that is malformed, hostile or altered
 
+Projections add ConsolidatedError (an envelope that breaks its grammar), ShapeChanged and
+PartitionRefused (a view that does not divide, parts that do not join).
+
 Messages are one line: what, where, expected, found, what to do. Nothing below the command line
 catches these to go on; the command line prints the message and ends with the documented exit code.
 """
