@@ -140,4 +140,5 @@ def _explain(error: ValidationError, topic: str, position: int | None) -> Except
         return UnknownEvent(
             f"{where}{topic} has the field {field!r}, which is not known to this release"
         )
-    return LedgerDamaged(f"{where}{topic}: {field}: {first['msg']}", position)
+    place = f"{field}: " if field else ""
+    return LedgerDamaged(f"{where}{topic}: {place}{first['msg']}", position)

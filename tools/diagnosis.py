@@ -36,7 +36,7 @@ def examine() -> list[Check]:
             for name in ("eventsourcing", "pydantic", "orjson", "sqlite_utils", "rich")
         ),
         *(_library(name) for name in ("re2", "tree_sitter", "charset_normalizer", "pathspec")),
-        _library("google.genai", needed="the Gemini provider"),
+        _library("google.genai", needed="for a Gemini provider, which is not there yet"),
         _program("git", "source as GIT@REV"),
         _cases_folder(),
     ]
