@@ -27,6 +27,8 @@ CONTAINER = 4096  # an array or object of this many bytes is cut inside
 ITEM = 2048  # a member or element of this many bytes becomes chunks of its own
 RUN = 8192  # smaller ones are gathered up to this many bytes
 DEEPEST = 24  # containers nested deeper are not cut: brackets alone must not become chunks
+STRING = 8192  # a string of this many bytes is cut inside: it may be a document within a document
+SPARSE = 8  # of so many places where it can be cut, one is, by what stands before it
 BATCH = 256  # chunks looked up and stored at once
 PIECE = 65536  # no chunk is longer when it is cut
 
@@ -34,6 +36,8 @@ MAX_CHUNK = 2**20
 """Bytes of a chunk that a reader accepts, part of the format: what a hostile row can unpack to."""
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},]', re.DOTALL)
+_IN_STRING = re.compile(rb"[\]}],|\\\\n")
+_WINDOW = 48
 _OPEN, _CLOSE, _COMMA = b"[{", b"]}", b","
 
 
@@ -284,6 +288,8 @@ def _json_cuts(data: bytes) -> list[int] | None:
             if not stack:
                 return None
             stack[-1][1].append(token.start())
+        elif token.end() - token.start() >= STRING:
+            cuts.update(_string_cuts(data, token.start(), token.end()))
     cuts.discard(0)
     return None if stack else sorted(cuts)
 
@@ -300,6 +306,22 @@ def _container_cuts(start: int, ends: list[int]) -> Iterator[int]:
             yield end
             last = end
         child = end
+
+
+def _string_cuts(data: bytes, start: int, end: int) -> Iterator[int]:
+    """Yield cuts inside a long string, such as a request document in the body that carried it.
+
+    What stands right before a place decides, not its offset, so that text put in elsewhere leaves
+    the chunks as they were.
+    """
+    yield start
+    last = start
+    for place in _IN_STRING.finditer(data, start, end):
+        at = place.end() - (place[0] != b"\\\\n")
+        if at - last >= ITEM and not zlib.crc32(data[at - _WINDOW : at]) % SPARSE:
+            yield at
+            last = at
+    yield end
 
 
 def _pieces(data: bytes, ends: Iterable[int]) -> Iterator[bytes]:

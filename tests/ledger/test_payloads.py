@@ -110,6 +110,18 @@ def test_growing_requests_share_their_chunks() -> None:
     assert max(b - a for a, b in itertools.pairwise(sizes)) < sizes[0] / 4
 
 
+@pytest.mark.parametrize(("count", "most"), [(13, 90_000), (60, 350_000)])
+def test_bodies_that_carried_growing_requests_share_what_is_in_their_strings(
+    count: int, most: int
+) -> None:
+    bodies = [
+        json.dumps({"contents": [{"text": document.decode()}]}).encode()
+        for document in documents(count)
+    ]
+    unique = {chunk for body in bodies for chunk in assert_exact(body)}
+    assert sum(len(payloads.compress(chunk)[1]) for chunk in unique) < most
+
+
 def test_growing_requests_stay_small_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.case"
     contents = documents(13)
