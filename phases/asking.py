@@ -7,7 +7,6 @@ answer is committed before anything reads it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from ledger.book import Book
@@ -25,6 +24,13 @@ from projections.state import Attempt, Request
 
 FIRST_WAIT_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 60.0
+"""Our own waits double from the first to the longest."""
+
+LONGEST_ASKED_SECONDS = 900.0
+"""A provider that asks for more is asked again after this: nobody watches a silent hour."""
+
+CACHE_REJECTED = "cache_rejected"
+"""A refusal of a cached request because of its cache; it goes out again in full, at once."""
 
 
 class ProvidersUsedUp(Exception):
@@ -48,18 +54,23 @@ def choose(request: Request, settings: Settings, run: int) -> Choice:
         ProvidersUsedUp: nobody is left.
     """
     asked = _asked(request, settings, run)
-    previous = because = ""
+    previous = because = said = ""
     for name in settings.providers:
-        mine = asked[name]
+        mine = _counted(asked[name])
+        if asked[name] and asked[name][-1] not in mine:
+            return Choice(name)
         failed = [a for a in mine if a.status == "failed"]
         if not failed:
             return Choice(name, 0.0, previous, because)
         if failed[-1].retryable and len(mine) < settings.run.attempts:
             return Choice(name, _wait(failed))
         because = "attempts_used" if failed[-1].retryable else f"terminal: {failed[-1].kind}"
+        said = f"{because} ({failed[-1].message})"
+        if name.partition(":")[0] == "gemini" and settings.gemini.cache_mode == "required":
+            raise ProvidersUsedUp(f"{request.id}: {name}: {said}; strict mode: no failover")
         previous = name
     raise ProvidersUsedUp(
-        f"{request.id}: no provider is left ({', '.join(settings.providers)}); last: {because}"
+        f"{request.id}: no provider is left ({', '.join(settings.providers)}); last: {said}"
     )
 
 
@@ -67,6 +78,12 @@ def specification(request: Request, attempt: Attempt, settings: Settings) -> str
     """Return how the configuration spells the provider of an attempt."""
     asked = _asked(request, settings, attempt.run)
     return next(name for name, attempts in asked.items() if attempt in attempts)
+
+
+def _counted(attempts: list[Attempt]) -> list[Attempt]:
+    """Return the attempts that count: a first refusal of a cache belongs to the next attempt."""
+    first = next((a for a in attempts if a.kind == CACHE_REJECTED), None)
+    return [attempt for attempt in attempts if attempt is not first]
 
 
 def _asked(request: Request, settings: Settings, run: int) -> dict[str, list[Attempt]]:
@@ -80,67 +97,94 @@ def _asked(request: Request, settings: Settings, run: int) -> dict[str, list[Att
     return asked
 
 
-def ask(
-    book: Book,
-    request: Request,
-    provider: Provider,
-    choice: Choice,
-    now: Callable[[], str],
-) -> None:
-    """Send one attempt and record what came of it: an answer or a failure."""
-    number = len(request.attempts) + 1
-    document = book.payload(request.document.digest)
-    started = time.monotonic()
+class BookLedger:
+    """What providers may do to a case: append events, and read the clock that goes with them."""
 
-    def sending(wire: bytes | None) -> None:
-        _record_sending(book, request, provider, choice, number, wire, now())
+    def __init__(self, book: Book) -> None:
+        self._book = book
 
-    try:
-        received = provider.ask(document, sending)
-    except Failure as failure:
-        elapsed = _since(started)
-        _record_failure(book, request, number, failure, elapsed, now())
-        return
-    _record_answer(book, request, number, received, _since(started), now())
+    def record(self, *events: Event, payloads: tuple[bytes, ...] = ()) -> None:
+        """Append events, one transaction."""
+        self._book.append(*events, payloads=payloads)
+
+    def now(self) -> str:
+        """Return the moment to record."""
+        return self._book.sources.now()
 
 
-def _record_sending(
-    book: Book,
-    request: Request,
-    provider: Provider,
-    choice: Choice,
-    number: int,
-    wire: bytes | None,
-    now: str,
-) -> None:
-    events: list[Event] = []
-    if choice.takes_over_from:
-        events.append(
+class Exchange(BookLedger):
+    """One attempt at a request, as its provider sees the ledger."""
+
+    def __init__(
+        self, book: Book, request: Request, number: int, provider: Provider, choice: Choice
+    ) -> None:
+        super().__init__(book)
+        self.request = request.id
+        self.attempt = number
+        self._digest = request.document.digest
+        self._provider = provider
+        self._choice = choice
+
+    def __call__(self, wire: bytes | None, cache: str = "") -> None:
+        """Record that the attempt leaves."""
+        payloads = (wire,) if wire is not None else ()
+        self.record(*self._failover(), self._sent(wire, cache), payloads=payloads)
+
+    def _failover(self) -> list[Event]:
+        choice = self._choice
+        if not choice.takes_over_from:
+            return []
+        return [
             ProviderFailedOver(
-                at=now,
-                request=request.id,
+                at=self.now(),
+                request=self.request,
                 from_provider=choice.takes_over_from,
                 to_provider=choice.provider,
                 reason=choice.because.partition(":")[0],
                 detail=choice.because,
             )
-        )
-    events.append(
-        RequestSent(
-            at=now,
-            request=request.id,
-            attempt=number,
+        ]
+
+    def _sent(self, wire: bytes | None, cache: str) -> Event:
+        provider = self._provider
+        return RequestSent(
+            at=self.now(),
+            request=self.request,
+            attempt=self.attempt,
             provider=provider.name,
             model=provider.model,
             endpoint=provider.endpoint,
-            document=request.document.digest,
+            document=self._digest,
             client=provider.client,
             api_version=provider.api_version,
             parameters=dict(provider.parameters),
             wire=reference(wire) if wire is not None else None,
+            cache=cache,
+            deadline_ms=provider.deadline_ms,
         )
-    )
-    book.append(*events, payloads=[wire] if wire is not None else [])
+
+
+def ask(
+    book: Book,
+    request: Request,
+    provider: Provider,
+    choice: Choice,
+) -> None:
+    """Send one attempt and record what came of it: an answer or a failure.
+
+    Raises:
+        Refused: strict test mode forbids it; nothing was sent.
+    """
+    number = len(request.attempts) + 1
+    document = book.payload(request.document.digest)
+    exchange = Exchange(book, request, number, provider, choice)
+    started = time.monotonic()
+    try:
+        received = provider.ask(document, exchange)
+    except Failure as failure:
+        _record_failure(book, request, number, failure, _since(started), exchange.now())
+        return
+    _record_answer(book, request, number, received, _since(started), exchange.now())
 
 
 def _record_failure(
@@ -186,7 +230,7 @@ def _record_answer(
 def _wait(failed: list[Attempt]) -> float:
     asked = failed[-1].retry_after_ms
     if asked is not None:
-        return min(asked / 1000, LONGEST_WAIT_SECONDS)
+        return min(asked / 1000, LONGEST_ASKED_SECONDS)
     return min(FIRST_WAIT_SECONDS * 2.0 ** (len(failed) - 1), LONGEST_WAIT_SECONDS)
 
 

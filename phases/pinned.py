@@ -18,12 +18,33 @@ from projections.contexts import Material
 FORMAT = 1
 ACTIONS_PER_STEP = 4
 EARLY_REVIEWS = 3
+CACHE_CONTEXT = "cache_context_version"
+BEFORE_VERSIONS = "instructions_v1"
 
 
 def snapshot(settings: Settings) -> dict[str, Any]:
     """Return the snapshot document. Protocols are in it only if the user pinned them."""
     values = settings.model_dump(mode="json", exclude_defaults=True)
+    gemini = {key: value for key, value in values.pop("gemini", {}).items() if key != CACHE_CONTEXT}
+    if version := _cache_context_version(settings):
+        gemini[CACHE_CONTEXT] = version
+    if gemini:
+        values["gemini"] = gemini
     return {"format": FORMAT, "settings": values, "tools": bindings(), "policy": policy(settings)}
+
+
+def _cache_context_version(settings: Settings) -> str:
+    """Return the version that is pinned; empty for the one from before there were versions.
+
+    It changes what Gemini is sent, so it is pinned though it is the default. Snapshots of other
+    providers stay as they are.
+    """
+    version = settings.gemini.cache_context_version
+    return version if _asks_gemini(settings) and version != BEFORE_VERSIONS else ""
+
+
+def _asks_gemini(settings: Settings) -> bool:
+    return any(name.partition(":")[0] == "gemini" for name in settings.providers)
 
 
 def policy(settings: Settings) -> dict[str, Any]:
@@ -38,7 +59,12 @@ def policy(settings: Settings) -> dict[str, Any]:
 
 def pinned_settings(reader: CaseReader, digest: str) -> Settings:
     """Return the settings of a snapshot."""
-    return Settings.model_validate(_load(reader, digest)["settings"])
+    values = _load(reader, digest)["settings"]
+    settings = Settings.model_validate(values)
+    if _asks_gemini(settings) and CACHE_CONTEXT not in values.get("gemini", {}):
+        gemini = settings.gemini.model_copy(update={CACHE_CONTEXT: BEFORE_VERSIONS})
+        return settings.model_copy(update={"gemini": gemini})
+    return settings
 
 
 def material(

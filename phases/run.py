@@ -28,17 +28,19 @@ from ledger.events import (
 )
 from phases import steps
 from phases.acting import act
-from phases.asking import ProvidersUsedUp, ask, choose, specification
+from phases.asking import BookLedger, Choice, ProvidersUsedUp, ask, choose, specification
 from phases.catalogs import catalogs
 from phases.investigation.snapshot import Snapshot
 from phases.phase import Accepted, find
 from phases.pinned import material, pinned_settings, snapshot
 from phases.preparing import begin, can_be_rebuilt, correct, reference
-from phases.providers import Provider, Reply, open_provider
+from phases.providers import Provider, Refused, Reply, open_provider
+from phases.providers.prices import measured, usd
 from phases.reading import MAX_REPEATED, Rejection, read_answer
 from phases.settings import Settings
+from projections import caching
 from projections.requests import restored_view
-from projections.state import Request, State, fold
+from projections.state import Attempt, Request, State, fold
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,10 @@ class Stopped(NamedTuple):
 
     reason: str
     detail: str = ""
+
+
+class OutOfTime(Exception):
+    """The next attempt would have to wait longer than the run may last."""
 
 
 Progress = Callable[[State, steps.Step], None]
@@ -98,7 +104,9 @@ class Run:
     sleep: Callable[[float], None] = time.sleep
     state: State = field(default_factory=State)
     _asked: int = 0
-    _providers: dict[str, Provider] = field(default_factory=dict)
+    _started: float = field(default_factory=time.monotonic)
+    _providers: dict[str, Provider] = field(default_factory=dict)  # given, by specification
+    _opened: dict[tuple[Any, ...], Provider] = field(default_factory=dict)
     _pinned: dict[str, Settings] = field(default_factory=dict)
 
     def go(self) -> Stopped:
@@ -116,6 +124,7 @@ class Run:
             self._record(self._stopped("interrupted"))
             raise
         finally:
+            self._release()
             if "_snapshot" in self.__dict__:
                 self._snapshot.close()
         self._record(self._stopped(*stopped))
@@ -131,11 +140,16 @@ class Run:
             if stopped := self._limit(step):
                 return stopped
             self.progress(self.state, step)
+            ended = self.state.ended
             try:
                 self._take(step)
-            except ProvidersUsedUp as error:
+            except (ProvidersUsedUp, Refused) as error:
                 return Stopped("provider", str(error))
+            except OutOfTime:
+                return self._out_of_time()
             self._look()
+            if self.state.ended and not ended:
+                self._release()
 
     def _take(self, step: steps.Step) -> None:
         now = self.book.sources.now()
@@ -168,24 +182,30 @@ class Run:
     def _ask(self, request: Request) -> None:
         settings = self._bound_settings()
         choice = choose(request, settings, self.state.run)
+        self._wait(choice)
+        self._asked += 1
+        ask(self.book, request, self._provider(choice.provider, settings), choice)
+
+    def _wait(self, choice: Choice) -> None:
+        if choice.wait_seconds >= self._seconds_left():
+            raise OutOfTime
         if choice.wait_seconds:
             self.sleep(choice.wait_seconds)
-        self._asked += 1
-        ask(self.book, request, self._provider(choice.provider), choice, self.book.sources.now)
 
     def _read(self, request: Request, now: str) -> None:
         attempt = request.last
         assert attempt is not None
         assert attempt.body is not None
-        named = specification(request, attempt, self._bound_settings())
-        reply = self._provider(named).read(self.book.payload(attempt.body.digest))
+        settings = self._bound_settings()
+        provider = self._provider(specification(request, attempt, settings), settings)
+        reply = provider.read(self.book.payload(attempt.body.digest))
         if not attempt.complete:
             reply = replace(reply, finish="cut_off", detail="the connection ended early")
         context = canonical.from_bytes(
             self.book.payload(self.state.contexts[request.context].content.digest)
         )
         answer = read_answer(reply, request.protocol, context)
-        usage = self._usage(request, attempt.number, reply, now)
+        usage = self._usage(request, attempt, reply, provider, now)
         if isinstance(answer, Rejection):
             self._reject(request, attempt.number, answer, usage, now)
         else:
@@ -225,10 +245,13 @@ class Run:
         )
         self.book.append(*usage, rejected, payloads=[data] if data is not None else [])
 
-    def _usage(self, request: Request, attempt: int, reply: Reply, now: str) -> list[Event]:
+    def _usage(
+        self, request: Request, attempt: Attempt, reply: Reply, provider: Provider, now: str
+    ) -> list[Event]:
         if not reply.usage:
             return []
-        return [UsageMeasured(at=now, request=request.id, attempt=attempt, **reply.usage)]
+        fields = measured(reply.usage, provider.prices, attempt.at)
+        return [UsageMeasured(at=now, request=request.id, attempt=attempt.number, **fields)]
 
     # Beginning, limits, bindings -------------------------------------------------------------
 
@@ -248,7 +271,8 @@ class Run:
             libraries=self.libraries,
             options=self.options.as_json(),
         )
-        self.book.append(*events, started, *self._unknown_outcomes(now), payloads=payloads)
+        left = caching.abandoned(self.book.events(), now)
+        self.book.append(*events, started, *left, *self._unknown_outcomes(now), payloads=payloads)
         self._look()
 
     def _unknown_outcomes(self, now: str) -> list[Event]:
@@ -276,7 +300,22 @@ class Run:
         paid = isinstance(step, steps.Begin | steps.Correct | steps.Ask)
         if most is not None and self._asked >= most and paid:
             return Stopped("max_requests", f"{most} requests were sent")
+        if self._seconds_left() <= 0:
+            return self._out_of_time()
+        return self._too_dear() if paid else None
+
+    def _too_dear(self) -> Stopped | None:
+        limit = self.settings.run.max_cost_usd
+        if limit and self.state.cost_nano_usd >= usd(limit):
+            return Stopped("max_cost", f"the case has cost {limit} USD or more")
         return None
+
+    def _seconds_left(self) -> float:
+        most = self.settings.run.max_seconds
+        return most - (time.monotonic() - self._started) if most else float("inf")
+
+    def _out_of_time(self) -> Stopped:
+        return Stopped("max_seconds", f"{self.settings.run.max_seconds} seconds were used")
 
     def _stopped(self, reason: str, detail: str = "") -> RunStopped:
         return RunStopped(
@@ -305,10 +344,21 @@ class Run:
             self._pinned[digest] = pinned_settings(self.book, digest)
         return self._pinned[digest]
 
-    def _provider(self, specification: str) -> Provider:
-        if specification not in self._providers:
-            self._providers[specification] = open_provider(specification)
-        return self._providers[specification]
+    def _provider(self, specification: str, settings: Settings) -> Provider:
+        """Return a provider as these settings have it; a pinned request keeps its own."""
+        if given := self._providers.get(specification):
+            return given
+        key = (specification, settings.gemini, settings.openai_compatible)
+        if key not in self._opened:
+            self._opened[key] = open_provider(specification, settings)
+        return self._opened[key]
+
+    def _release(self) -> None:
+        """Give up what providers hold elsewhere: its use is over, and storage costs money."""
+        for provider in (*self._providers.values(), *self._opened.values()):
+            provider.release(BookLedger(self.book))
+        if settled := caching.settlements(self.book.events(), self.book.sources.now()):
+            self._record(*settled)
 
     @cached_property
     def _snapshot(self) -> Snapshot:
@@ -322,7 +372,7 @@ class Run:
     def _withheld(self) -> frozenset[str]:
         """Return the kinds of artefact that stay here, if anybody asked is elsewhere."""
         settings = self._settings_now()
-        remote = any(self._provider(name).remote for name in settings.providers)
+        remote = any(self._provider(name, settings).remote for name in settings.providers)
         return frozenset(settings.no_egress) if remote else frozenset()
 
 

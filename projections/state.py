@@ -25,12 +25,15 @@ class Attempt:
     number: int
     provider: str
     run: int
+    at: str = ""
     status: str = "sent"
     kind: str = ""
+    message: str = ""
     retryable: bool = True
     retry_after_ms: int | None = None
     body: e.Ref | None = None
     complete: bool = True
+    measured: bool = False
     taken_over: str = ""  # how the configuration spells the provider, if a failover led to it
 
 
@@ -134,6 +137,7 @@ class State:
     """Where a case stands after its latest event."""
 
     position: int = 0
+    withheld: int = 0  # events left out before it, in a copy made for sharing
     case_id: str = ""
     trial_id: str = ""
     title: str = ""
@@ -160,6 +164,7 @@ class State:
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     spent: Spent = Spent()
     added: Spent = Spent()
+    cost_nano_usd: int = 0  # measured; what is unmeasured is not in it
     conclusion: str = ""  # why the latest step asks for an early review; empty if it does not
     early_review: Mapping[str, Any] | None = None
     reviews: int = 0
@@ -226,13 +231,23 @@ class State:
 
 
 def fold(entries: Iterable[Entry], state: State | None = None) -> State:
-    """Return the state after these entries, from the beginning or from an earlier state."""
+    """Return the state after these entries, from the beginning or from an earlier state.
+
+    A gap in the positions is an event that is withheld in a copy made for sharing. What follows
+    from one cannot be applied and is passed over: the state is what is known without it.
+    """
     state = state or State()
     for position, event in entries:
         apply = _APPLY.get(type(event))
+        gap = position - state.position - 1
+        if gap:
+            state = replace(state, withheld=state.withheld + gap, position=position - 1)
         try:
             state = replace(apply(state, event, position) if apply else state, position=position)
         except MALFORMED as error:  # a record made elsewhere: consistent, and still nonsense
+            if state.withheld:
+                state = replace(state, position=position)
+                continue
             raise LedgerDamaged(
                 f"position {position}: {event.TOPIC} does not follow from the events before it "
                 f"({type(error).__name__}: {str(error)[:80]})",
@@ -354,7 +369,9 @@ def _failed_over(state: State, event: e.ProviderFailedOver, _: int) -> State:
 
 def _sent(state: State, event: e.RequestSent, _: int) -> State:
     request = state.requests[event.request]
-    attempt = Attempt(event.attempt, event.provider, state.run, taken_over=request.failed_over_to)
+    attempt = Attempt(
+        event.attempt, event.provider, state.run, event.at, taken_over=request.failed_over_to
+    )
     return _change(state, event.request, attempts=(*request.attempts, attempt), failed_over_to="")
 
 
@@ -376,9 +393,19 @@ def _failed(state: State, event: e.RequestFailed, _: int) -> State:
         event.attempt,
         status="failed",
         kind=event.kind,
+        message=event.message,
         retryable=event.retryable,
         retry_after_ms=event.retry_after_ms,
     )
+
+
+def _usage(state: State, event: e.UsageMeasured, _: int) -> State:
+    """An answer that is read a second time, in a fork, was paid once."""
+    attempts = state.requests[event.request].attempts
+    if any(attempt.number == event.attempt and attempt.measured for attempt in attempts):
+        return state
+    state = _change_attempt(state, event.request, event.attempt, measured=True)
+    return replace(state, cost_nano_usd=state.cost_nano_usd + (event.cost_nano_usd or 0))
 
 
 def _unknown(state: State, event: e.OutcomeUnknown, _: int) -> State:
@@ -577,6 +604,7 @@ _APPLY: Mapping[type[e.Event], Callable[[State, Any, int], State]] = {
     e.ResponseReceived: _received,
     e.RequestFailed: _failed,
     e.OutcomeUnknown: _unknown,
+    e.UsageMeasured: _usage,
     e.ResponseAccepted: _accepted,
     e.ResponseRejected: _rejected,
     e.RequestAbandoned: _abandoned,

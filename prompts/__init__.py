@@ -93,6 +93,12 @@ def explanation(encoding: str) -> str:
 
 
 @cache
+def wire(name: str) -> str:
+    """Return words that a provider adds around a document, by their version."""
+    return (_FOLDER / "wires" / f"{name}.txt").read_text(encoding="utf-8").strip()
+
+
+@cache
 def schema(name: str) -> dict[str, Any]:
     """Return an output schema; the caller must not change it.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ledger import canonical
 from ledger.book import Book
@@ -16,18 +15,21 @@ from ledger.errors import LedgerError
 from ledger.events import RequestPrepared, ResponseAccepted, ResponseRejected
 from ledger.package import Package
 from ledger.reader import CaseReader
-from phases.providers.base import Failure, ProviderConfigurationError, Received, Reply, Sending
+from phases.providers.base import (
+    Failure,
+    Provider,
+    ProviderConfigurationError,
+    Received,
+    Reply,
+    Sending,
+)
+from phases.settings import Settings
 
 
-class Recorded:
+class Recorded(Provider):
     """Answers of a case file or package."""
 
     name = "recorded"
-    endpoint = "in-process"
-    client = ""
-    api_version = ""
-    parameters: Mapping[str, Any] = {}
-    remote = False
 
     def __init__(self, answers: Mapping[str, bytes], model: str) -> None:
         self._answers = answers
@@ -49,7 +51,7 @@ class Recorded:
         return Reply(body.decode())
 
 
-def open_provider(argument: str) -> Recorded:
+def open_provider(argument: str, settings: Settings) -> Recorded:
     """Open the recording at a path."""
     path = Path(argument)
     try:

@@ -55,8 +55,8 @@ class Counted:
         return getattr(self._provider, name)
 
     def ask(self, document: bytes, sending: Any) -> Received:
-        def sent(wire: bytes | None) -> None:
-            sending(wire)
+        def sent(wire: bytes | None, cache: str = "") -> None:
+            sending(wire, cache)
             with self._marks.open("ab") as file:
                 file.write(b".")
 
@@ -104,8 +104,9 @@ class Trial:
 
     def run(self) -> str:
         said = {"investigation": [short] * 50}
-        provider = Script(said) if self._provider == "scripted" else open_provider("offline")
         settings = settings_for(self._provider)
+        script = self._provider == "scripted"
+        provider = Script(said) if script else open_provider("offline", settings)
         with Book.open_for_writing(self.path) as book:
             counted: Any = Counted(provider, self.marks)
             work = prepared_run(book, settings=settings)

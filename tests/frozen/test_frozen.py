@@ -12,7 +12,7 @@ import prompts
 from ledger import canonical
 from ledger.events import ContextCreated, RequestPrepared
 from ledger.package import Package, verify_package
-from projections import encodings
+from projections import encodings, partitions
 from projections.requests import render
 from projections.saw import check_all
 from projections.state import fold
@@ -35,6 +35,7 @@ def test_every_frozen_file_has_the_bytes_it_landed_with() -> None:
 def test_every_prompt_schema_and_frozen_package_is_listed() -> None:
     present = {prompts.prompt_file(name)[0] for name in prompts.protocols()}
     present |= {f"schemas/{path.name}" for path in (ROOT / "prompts" / "schemas").glob("*.json")}
+    present |= {f"wires/{path.name}" for path in (ROOT / "prompts" / "wires").glob("*.txt")}
     wanted = {f"prompts/{name}" for name in present}
     wanted |= {path.relative_to(ROOT).as_posix() for path in PACKAGES}
     wanted |= {path.with_suffix(".json").relative_to(ROOT).as_posix() for path in PACKAGES}
@@ -82,6 +83,25 @@ def test_one_changed_character_of_a_prompt_is_seen(
     assert check.saved in check.detail
     assert check.rebuilt in check.detail
     assert "$.system" in check.detail
+
+
+DIVIDED = sorted((Path(__file__).parent / "vectors" / "partitions").glob("*/*.divided.json"))
+
+
+def test_every_partition_has_vectors() -> None:
+    assert {path.parent.name for path in DIVIDED} == set(partitions.VERSIONS)
+
+
+@pytest.mark.parametrize("path", DIVIDED, ids=lambda p: f"{p.parent.name}-{p.name[:-13]}")
+def test_a_partition_writes_the_bytes_it_landed_with(path: Path) -> None:
+    version = partitions.VERSIONS[path.parent.name]
+    view = canonical.from_bytes(path.read_bytes())
+    recorded = [
+        path.with_name(path.name.replace(".divided.", f".{part}.")).read_bytes()
+        for part in ("prefix", "live")
+    ]
+    assert [canonical.to_bytes(part) for part in version.split(view)] == recorded
+    assert canonical.same(version.join(*map(canonical.from_bytes, recorded)), view)
 
 
 VECTORS = sorted((Path(__file__).parent / "vectors").glob("*/*.view.json"))

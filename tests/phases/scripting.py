@@ -326,13 +326,8 @@ Scripted = bytes | Exception | Received | Callable[[Json, Json], Any] | None
 or None for the good answer."""
 
 
-class Script:
+class Script(Provider):
     """A real provider: raw answers from a script, the good answer where the script is silent."""
-
-    endpoint = "in-process"
-    client = ""
-    api_version = ""
-    parameters: Mapping[str, Any] = {}
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ from ledger.events import (
 )
 from ledger.verify import verify_book
 from phases import ORDER
-from phases.asking import LONGEST_WAIT_SECONDS
+from phases.asking import LONGEST_ASKED_SECONDS
 from phases.intake import IntakeError, IntakeRequest
 from phases.opening import amend_case
 from phases.pinned import EARLY_REVIEWS, pinned_settings
@@ -532,7 +532,7 @@ def test_a_wait_is_bounded_whatever_the_server_asks_for(case: Path) -> None:
     waits: list[float] = []
     script = Script({"entity_resolution": [failure(retry_after_ms=86_400_000)]})
     run(case, script, sleep=waits.append, options=Options(until="entity_resolution"))
-    assert waits == [LONGEST_WAIT_SECONDS]
+    assert waits == [LONGEST_ASKED_SECONDS]
 
 
 def test_a_partial_answer_of_a_failed_attempt_is_kept(case: Path) -> None:

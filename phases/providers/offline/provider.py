@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ledger import canonical
-from phases.providers.base import Received, Reply, Sending
+from phases.providers.base import Provider, Received, Reply, Sending
 from phases.providers.offline import answer
+from phases.settings import Settings
 
 
-class Offline:
+class Offline(Provider):
     """Answers from the request document alone; its raw answer is the answer's canonical JSON."""
 
     name = "offline"
     model = "offline-analyst-1"
-    endpoint = "in-process"
-    client = ""
-    api_version = ""
-    parameters: Mapping[str, Any] = {}
-    remote = False
 
     def ask(self, document: bytes, sending: Sending) -> Received:
         """Return the analyst's answer."""
@@ -31,6 +24,6 @@ class Offline:
         return Reply(body.decode(), usage={"cost_nano_usd": 0})
 
 
-def open_provider(argument: str) -> Offline:
+def open_provider(argument: str, settings: Settings) -> Offline:
     """Return the analyst; it takes no argument."""
     return Offline()

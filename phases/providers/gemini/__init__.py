@@ -1,0 +1,1 @@
+"""Gemini through its native API, with an explicit cache of what stays the same over a case."""
