@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import stat
 import struct
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -20,6 +22,8 @@ from ledger.storage import translated
 from ledger.trees import is_safe_path
 
 FORMAT = 1
+DOS_FOLDER = 0x10
+"""The bit of `external_attr` that makes a zip entry a folder, whatever its name."""
 MANIFEST = "manifest.json"
 FIXED = ("README.txt", "events.jsonl", "documents.jsonl", "chunks.jsonl")
 FOLDERS = ("intake/", "prompts/", "derived/")
@@ -35,7 +39,16 @@ MAX_PAYLOADS = 64 * 2**30
 """Bytes of all payloads together, shared chunks counted each time."""
 MAX_MANIFEST = 64 * 2**20
 MAX_LINE = 64 * 2**20
+MAX_DENSE = 16 * 2**20
+"""Bytes that a member may unpack to from anything; beyond them, how dense it may be is limited."""
+MAX_RATIO = 100
+"""How many times its packed size a larger member may unpack to; zeros give 1,000."""
 BLOCK = 2**20
+
+_LOCAL = struct.Struct("<4s5H3L2H")
+_END = struct.Struct("<4s4H2LH")
+_ZIP64_FROM = 2**31 - 1
+"""Sizes and offsets above it are written in a zip64 field, by zipfile's rule."""
 
 
 class Archive:
@@ -94,20 +107,37 @@ class Archive:
         return PackageRefused(f"{self._path}: {what}; the package was refused")
 
     def _check_layout(self) -> None:
-        """Refuse bytes before, between and after the members: stock tools read past them."""
+        """Refuse bytes before, between and after the members, and two headers that disagree: stock
+        tools read past the ones and differ on the others.
+        """
         end = 0
         with translated(self._path), self._path.open("rb") as file:
             for info in self._zip.infolist():
                 file.seek(info.header_offset)
-                header = file.read(30)
-                if info.header_offset != end or len(header) != 30:
+                header = file.read(_LOCAL.size)
+                if info.header_offset != end or len(header) != _LOCAL.size:
                     raise self._refuse("has bytes outside its members")
+                if not _same_headers(info, header):
+                    raise self._refuse(
+                        f"member {info.orig_filename[:80]!r} has headers that disagree"
+                    )
                 name, extra = struct.unpack("<26x2H", header)
-                end += 30 + name + extra + info.compress_size
-            file.seek(-22, 2)
+                end += _LOCAL.size + name + extra + info.compress_size
+            file.seek(-_END.size, 2)
             last = file.read()
-        if end != self._zip.start_dir or last[:4] != b"PK\5\6" or last[20:] != b"\0\0":
+        if end != self._zip.start_dir or not self._is_end(last):
             raise self._refuse("has bytes outside its members")
+
+    def _is_end(self, record: bytes) -> bool:
+        """Tell whether the last bytes are an end record: one disk, all members, no comment."""
+        mark, disk, first, here, count, _, offset, comment = _END.unpack(record)
+        members = min(len(self._zip.infolist()), 0xFFFF)
+        return (
+            mark == b"PK\5\6"
+            and disk == first == comment == 0
+            and here == count == members
+            and offset in (self._zip.start_dir, 0xFFFFFFFF)
+        )
 
     def _check_directory(self) -> dict[str, zipfile.ZipInfo]:
         infos = self._zip.infolist()
@@ -121,8 +151,9 @@ class Archive:
         if not infos or infos[0].filename != MANIFEST or infos[0].file_size > MAX_MANIFEST:
             raise self._refuse(f"does not begin with a {MANIFEST}")
         by_name: dict[str, zipfile.ZipInfo] = {}
+        alike: set[str] = set()
         for info in infos:
-            if problem := _member_problem(info, by_name):
+            if problem := _member_problem(info, by_name) or _name_problem(info.filename, alike):
                 raise self._refuse(f"member {info.orig_filename[:80]!r} {problem}")
             by_name[info.filename] = info
         return by_name
@@ -172,6 +203,24 @@ def is_hex(value: Any, size: int) -> bool:
     return type(value) is str and re.fullmatch(f"[0-9a-f]{{{2 * size}}}", value) is not None
 
 
+def is_bomb(size: int, packed: int) -> bool:
+    """Tell whether a member that unpacks to `size` bytes is denser than any honest one."""
+    return size > MAX_DENSE and size > MAX_RATIO * packed
+
+
+def _same_headers(info: zipfile.ZipInfo, header: bytes) -> bool:
+    """Tell whether a member's local header says what the directory says of it."""
+    mark, _, flags, method, _, _, checksum, packed, size, _, extra = _LOCAL.unpack(header)
+    large = info.file_size * 1.05 > _ZIP64_FROM
+    sizes = (0xFFFFFFFF,) * 2 if large and extra else (info.compress_size, info.file_size)
+    return (
+        mark == b"PK\3\4"
+        and (flags, method, checksum) == (info.flag_bits, info.compress_type, info.CRC)
+        and (packed, size) == sizes
+        and extra == (20 if large and extra else 0)
+    )
+
+
 def _manifest_ok(manifest: dict[str, Any]) -> bool:
     head = manifest["head"]
     manifest["case_id"].encode()  # a lone surrogate has no bytes to hash
@@ -179,6 +228,8 @@ def _manifest_ok(manifest: dict[str, Any]) -> bool:
         type(head["position"]) is int
         and is_hex(head["chain"], 32)
         and type(manifest["case_id"]) is str
+        and type(manifest["trial_id"]) is str
+        and type(manifest["package_id"]) in (str, type(None))
         and type(manifest["members"]) is list
         and all(
             type(m["name"]) is str and type(m["size"]) is int and is_hex(m["sha256"], 32)
@@ -201,4 +252,27 @@ def _member_problem(info: zipfile.ZipInfo, before: Mapping[str, Any]) -> str | N
         return "has a flag that packages do not use"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "is packed in a way that packages do not use"
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG) or info.external_attr & DOS_FOLDER:
+        return "is a link or another special file"
+    if info.comment or (info.extra and not _needs_zip64(info)):
+        return "has a comment or a field that packages do not use"
+    if is_bomb(info.file_size, info.compress_size):
+        return f"would unpack to {info.file_size} bytes from {info.compress_size}: a bomb"
+    return None
+
+
+def _needs_zip64(info: zipfile.ZipInfo) -> bool:
+    sizes = info.file_size, info.compress_size, info.header_offset
+    return max(sizes) > _ZIP64_FROM and info.extra[:2] == b"\1\0"
+
+
+def _name_problem(name: str, before: set[str]) -> str | None:
+    """Refuse a name that some file systems take for another member's; intake names are given."""
+    if name.startswith("intake/"):
+        return None
+    alike = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+    if alike in before:
+        return "differs from another one in capitals or accents only"
+    before.add(alike)
     return None

@@ -242,9 +242,15 @@ class Book:
 
     def events(self, upto: int | None = None, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries with `after` < position ≤ `upto`, by default up to the head."""
-        decode = topics.decode
+        decode, expected = topics.decode, after
         for page in self._pages("position, topic, state", after, upto):
             for position, topic, state in page:
+                expected += 1
+                if position != expected:  # in a package a gap is an event that is withheld
+                    raise LedgerDamaged(
+                        f"{self.path}: position {expected} is missing: the next one is {position}",
+                        expected,
+                    )
                 yield Entry(position, decode(topic, state, position))
 
     def rows(self, upto: int | None = None, *, after: int = 0) -> Iterator[Row]:

@@ -16,6 +16,7 @@
     │   └── UnknownEvent        a topic or field this release does not know
     ├── LedgerDamaged           the record is not what was written; names the first bad position
     │   └── PayloadDamaged      a payload is missing or differs from its digest
+    │       └── PayloadWithheld left out of a copy made for sharing
     └── PackageRefused          a package that is malformed, hostile or altered
 
 Projections add ConsolidatedError (an envelope that breaks its grammar), ShapeChanged and
@@ -94,6 +95,10 @@ class LedgerDamaged(LedgerError):
 
 class PayloadDamaged(LedgerDamaged):
     """A payload is missing or its bytes differ from its digest."""
+
+
+class PayloadWithheld(PayloadDamaged):
+    """A payload is left out of a copy made for sharing: nothing is wrong, and it is not there."""
 
 
 class PackageRefused(LedgerError):

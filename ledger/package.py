@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,15 +17,21 @@ from ledger.archive import MAX_MEMBER, MAX_PAYLOADS, Archive, is_hex
 from ledger.book import Book
 from ledger.chain import NONCE_SIZE
 from ledger.clock import Sources
-from ledger.errors import CanonicalError, LedgerDamaged, PackageRefused, PayloadDamaged
-from ledger.packing import rebuilt_manifest
+from ledger.errors import (
+    CanonicalError,
+    LedgerDamaged,
+    PackageRefused,
+    PayloadDamaged,
+    PayloadWithheld,
+)
+from ledger.packing import Member, rebuilt_manifest
 from ledger.payloads import MAX_CHUNK, cut
-from ledger.reader import Entry, Head, Row
+from ledger.reader import Entry, Head, Row, Withheld
 from ledger.verify import Report, verify_record
 
 
 class Package:
-    """An open package. Implements `CaseReader`; a context manager that closes it."""
+    """An open package. Implements `SharedReader`; a context manager that closes it."""
 
     def __init__(self, path: Path | str) -> None:
         """Open a package; check its manifest, member list, events and document list.
@@ -41,6 +47,10 @@ class Package:
             self.identity = self._archive.identity
             self._rows = list(self._read_rows())
             self._documents = self._read_documents()
+            self._withheld = Withheld(
+                frozenset(row.position for row in self._rows if row.state is None),
+                frozenset(d for d, entry in self._documents.items() if "withheld" in entry),
+            )
             self._chunks: list[bytes] | None = None
         except BaseException:
             self.close()
@@ -68,11 +78,19 @@ class Package:
         return Head(head["position"], bytes.fromhex(head["chain"]))
 
     @property
+    def withheld(self) -> Withheld:
+        """What is left out of a copy made for sharing; nothing of any other package."""
+        return self._withheld
+
+    @property
     def is_redacted(self) -> bool:
         """Whether events or payloads are withheld: a copy made for sharing."""
-        return any(row.state is None for row in self._rows) or any(
-            "withheld" in entry for entry in self._documents.values()
-        )
+        return any(self._withheld)
+
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        """The manifest, for what withheld events would say."""
+        return self.manifest
 
     @property
     def members(self) -> list[str]:
@@ -93,7 +111,8 @@ class Package:
         """Return a payload, checked against its digest.
 
         Raises:
-            PayloadDamaged: if it is missing, withheld or different.
+            PayloadWithheld: if it is left out of this copy.
+            PayloadDamaged: if it is missing or different.
         """
         data = b"".join(chunk for _, chunk in self.numbered_chunks(digest))
         if canonical.digest(data) != digest:
@@ -104,7 +123,8 @@ class Package:
         """Check a payload against its digest without holding it; return its size.
 
         Raises:
-            PayloadDamaged: if it is missing, withheld or different.
+            PayloadWithheld: if it is left out of this copy.
+            PayloadDamaged: if it is missing or different.
         """
         entry = self._documents.get(digest, {})
         whole, size = hashlib.sha256(), 0
@@ -127,6 +147,14 @@ class Package:
         """Return a member's bytes, checked against the manifest."""
         return b"".join(self._archive.blocks(name))
 
+    def listed(self, *folders: str) -> Iterator[Member]:
+        """Yield the members below some folders as the manifest lists them, each checked."""
+        for member in self.manifest["members"]:
+            if member["name"].startswith(folders):
+                for _ in self._archive.blocks(member["name"]):
+                    pass
+                yield Member(member["name"], member["size"], member["sha256"])
+
     def documents(self) -> Iterator[tuple[str, int, Iterable[bytes]]]:
         """Yield digest, size and chunks of every payload, in order."""
         for digest, entry in self._documents.items():
@@ -135,9 +163,10 @@ class Package:
     def numbered_chunks(self, digest: str) -> Iterator[tuple[int, bytes]]:
         """Yield a payload's (number, chunk) in order, unchecked; a member is cut afresh, as 0."""
         entry = self._documents.get(digest)
-        if entry is None or "withheld" in entry:
-            state = "missing" if entry is None else "withheld in this copy"
-            raise PayloadDamaged(f"payload {digest} is {state}")
+        if entry is None:
+            raise PayloadDamaged(f"payload {digest} is missing")
+        if "withheld" in entry:
+            raise PayloadWithheld(f"payload {digest} is withheld in this copy")
         if "member" in entry:
             yield from ((0, chunk) for chunk in cut(self.member(entry["member"])))
             return
@@ -256,12 +285,9 @@ def _unhex(value: Any, size: int) -> bytes:
 def verify_package(package: Package, sealed: Head | None = None) -> Report:
     """Check a package: chain, payloads, and that it holds nothing that its events do not need."""
     report = verify_record(package, package.check, sealed)
-    if report.ok and not package.is_redacted:
-        extra = {
-            name: package.member(name)
-            for name in package.members
-            if name.startswith(("prompts/", "derived/"))
-        }
+    report.withheld_events, report.withheld_payloads = map(len, package.withheld)
+    if report.ok:
+        extra = package.listed("prompts/", "derived/")
         if canonical.digest(rebuilt_manifest(package, extra)) != package.identity:
             report.damage(None, "the package is not the one that its own events give")
     return report

@@ -9,18 +9,20 @@ import base64
 import hashlib
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ledger import canonical, topics
-from ledger.archive import BLOCK, FIXED, FOLDERS, FORMAT, MANIFEST
-from ledger.errors import UnknownEvent
-from ledger.events import ArtifactAdded, CaseForked, CaseOpened, Event, ObservationsExtracted
+from ledger import canonical
+from ledger.archive import BLOCK, FIXED, FOLDERS, FORMAT, MANIFEST, is_bomb
+from ledger.errors import PayloadWithheld
+from ledger.events import ArtifactAdded, Event, Ref
 from ledger.files import new_file
-from ledger.reader import RecordReader, Row
+from ledger.reader import RecordReader, Row, SharedReader, Withheld
+from ledger.redacted import known_event, record_identity
 from ledger.trees import needed_payloads, tree_files
 
 SPOOL = 16 * 2**20
@@ -56,7 +58,7 @@ def write(
     """Write a package of a case; return its identity, the digest of the manifest.
 
     Args:
-        book: an open case.
+        book: an open case, or a record with parts left out (`ledger.redacted`).
         path: where the package goes.
         extra: further members by name, under `prompts/` or `derived/`.
         overwrite: replace a file that stands there.
@@ -66,39 +68,43 @@ def write(
         LedgerDamaged: the case is damaged; export what `verify` accepts.
     """
     with new_file(path, overwrite=overwrite) as file, ExitStack() as spool:
-        plan = _Plan(book, spool, extra or {})
+        plan = _Plan(book, spool, [_member_of(*item) for item in (extra or {}).items()])
         manifest = plan.manifest()
         with zipfile.ZipFile(file, "w") as archive:
-            _add(archive, MANIFEST, len(manifest), [manifest])
+            _add(archive, _member_of(MANIFEST, manifest))
             for member in plan.members():
-                _add(archive, member.name, member.size, member.blocks())
+                _add(archive, member)
     return canonical.digest(manifest)
 
 
-def rebuilt_manifest(reader: RecordReader, extra: Mapping[str, bytes]) -> bytes:
+def rebuilt_manifest(reader: RecordReader, extra: Iterable[Member]) -> bytes:
     """Return the manifest that a package of this record must have, byte for byte."""
     with ExitStack() as spool:
         return _Plan(reader, spool, extra).manifest()
 
 
-class _Member(NamedTuple):
+class Member(NamedTuple):
+    """One file of a package."""
+
     name: str
     size: int
     sha256: str
-    blocks: Callable[[], Iterable[bytes]]
+    blocks: Callable[[], Iterable[bytes]] = tuple
 
 
 class _Plan:
     """All members of a package: what each holds, its size and its digest."""
 
-    def __init__(self, book: RecordReader, spool: ExitStack, extra: Mapping[str, bytes]) -> None:
+    def __init__(self, book: RecordReader, spool: ExitStack, extra: Iterable[Member]) -> None:
+        shared = book if isinstance(book, SharedReader) else None
         self._book = book
-        self._extra = extra
+        self._withheld = (shared.withheld if shared else Withheld()).payloads
+        self._extra = sorted(extra, key=_extra_order)
         self._intake: dict[str, tuple[str, int]] = {}  # member name: digest, size
         self._homes: dict[str, str] = {}  # digest: member that holds it
         self._chunks: dict[int, int] = {}  # chunk ID in the store: number in the package
         self._seen: set[str] = set()
-        self._identity: dict[str, Any] = {"trial_id": "", "package_id": None, "generation": 0}
+        self._identity = record_identity(book.rows(), shared.stated if shared else None)
         self._find_intake()
         self._fixed = {name: _Sink(spool) for name in FIXED}
         self._fixed["README.txt"].write(_README.encode())
@@ -118,28 +124,22 @@ class _Plan:
         }
         return canonical.to_bytes(value) + b"\n"
 
-    def members(self) -> Iterator[_Member]:
+    def members(self) -> Iterator[Member]:
         for name, sink in self._fixed.items():
-            yield _Member(name, sink.size, sink.sha256.hexdigest(), sink.blocks)
+            yield Member(name, sink.size, sink.sha256.hexdigest(), sink.blocks)
         for name, (digest, size) in sorted(self._intake.items()):
             read = partial(self._book.payload, digest)
-            yield _Member(name, size, digest.removeprefix("sha256:"), partial(_single, read))
-        for name, data in sorted(self._extra.items(), key=_extra_order):
-            yield _Member(
-                name, len(data), hashlib.sha256(data).hexdigest(), partial(_single, data.__bytes__)
-            )
+            yield Member(name, size, digest.removeprefix("sha256:"), partial(_single, read))
+        yield from self._extra
 
     def _find_intake(self) -> None:
         for row in self._book.rows():
-            event = _known_event(row)
-            if isinstance(event, (CaseOpened, CaseForked)):  # a fork has an identity of its own
-                self._identity["trial_id"] = event.trial_id
-            elif isinstance(event, ObservationsExtracted) and not self._identity["generation"]:
-                self._identity["package_id"] = event.package_id
-                self._identity["generation"] = row.position
-            elif isinstance(event, ArtifactAdded):
-                for name, digest, size in intake_members(event, self._book.payload):
-                    self._intake[name] = (digest, size)
+            event = known_event(row)
+            if isinstance(event, ArtifactAdded):
+                with suppress(PayloadWithheld):  # a tree: its files are left out with it
+                    for name, digest, size in intake_members(event, self._book.payload):
+                        if digest not in self._withheld:
+                            self._intake[name] = (digest, size)
         for name, (digest, _) in sorted(self._intake.items()):
             self._homes.setdefault(digest, name)
 
@@ -147,11 +147,11 @@ class _Plan:
         complete = True
         for row in self._book.rows():
             self._fixed["events.jsonl"].line(event_line(row))
-            event = _known_event(row)
+            event = known_event(row)
             if event is None:
-                complete = False
+                complete = complete and row.state is None
                 continue
-            for ref in needed_payloads(event, self._book.payload):
+            for ref in self._needed(event):
                 if ref.digest not in self._seen:
                     self._seen.add(ref.digest)
                     self._write_document(ref.digest, ref.size)
@@ -161,9 +161,15 @@ class _Plan:
                 if digest not in self._seen:
                     self._write_document(digest, size)
 
+    def _needed(self, event: Event) -> Iterator[Ref]:
+        with suppress(PayloadWithheld):  # a tree: what its files are is left out with it
+            yield from needed_payloads(event, self._book.payload)
+
     def _write_document(self, digest: str, size: int) -> None:
         entry: dict[str, Any] = {"digest": digest, "size": size}
-        if digest in self._homes:
+        if digest in self._withheld:
+            entry["withheld"] = True
+        elif digest in self._homes:
             entry["member"] = self._homes[digest]
         else:
             entry["chunks"] = [
@@ -218,33 +224,37 @@ def escape_name(name: str) -> str:
     )
 
 
-def _extra_order(item: tuple[str, bytes]) -> tuple[int, str]:
-    name = item[0]
+def _extra_order(member: Member) -> tuple[int, str]:
+    name = member.name
     rank = next((n for n, folder in enumerate(FOLDERS) if name.startswith(folder)), None)
     assert rank, f"{name} is not under prompts/ or derived/"
     return rank, name
 
 
-def _known_event(row: Row) -> Event | None:
-    """Return the event, None for one of a newer release or a withheld one."""
-    if row.state is None:
-        return None
-    try:
-        return topics.decode(row.topic, row.state, row.position)
-    except UnknownEvent:
-        return None
+def _member_of(name: str, data: bytes) -> Member:
+    digest = hashlib.sha256(data).hexdigest()
+    return Member(name, len(data), digest, partial(_single, data.__bytes__))
 
 
-def _add(archive: zipfile.ZipFile, name: str, size: int, blocks: Iterable[bytes]) -> None:
-    info = zipfile.ZipInfo(name, _DATE)
-    info.compress_type = zipfile.ZIP_DEFLATED
+def _add(archive: zipfile.ZipFile, member: Member) -> None:
+    info = zipfile.ZipInfo(member.name, _DATE)
+    info.compress_type = zipfile.ZIP_STORED if _too_dense(member) else zipfile.ZIP_DEFLATED
     info._compresslevel = 6  # type: ignore[attr-defined]  # ZipInfo has no public way before 3.13
     info.create_system = 3
     info.external_attr = 0o100644 << 16
-    info.file_size = size  # lets zipfile decide on zip64 by the true size
-    with archive.open(info, "w") as member:
-        for block in blocks:
-            member.write(block)
+    info.file_size = member.size  # lets zipfile decide on zip64 by the true size
+    with archive.open(info, "w") as file:
+        for block in member.blocks():
+            file.write(block)
+
+
+def _too_dense(member: Member) -> bool:
+    """Tell whether a member would be refused as a bomb if it were compressed."""
+    if not is_bomb(member.size, 0):  # it may be as small as it likes
+        return False
+    packer = zlib.compressobj(6, zlib.DEFLATED, -15)
+    packed = sum(len(packer.compress(block)) for block in member.blocks())
+    return is_bomb(member.size, packed + len(packer.flush()))
 
 
 def _single(read: Callable[[], bytes]) -> list[bytes]:

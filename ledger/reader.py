@@ -6,8 +6,8 @@ which therefore need no files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ledger import chain
 from ledger.events import Event
@@ -61,6 +61,13 @@ class Row(NamedTuple):
         )
 
 
+class Withheld(NamedTuple):
+    """What a copy made for sharing leaves out: states by position, payloads by digest."""
+
+    positions: frozenset[int] = frozenset()
+    payloads: frozenset[str] = frozenset()
+
+
 class CaseReader(Protocol):
     """Read access to one case."""
 
@@ -75,6 +82,8 @@ class CaseReader(Protocol):
     def events(self, upto: int | None = None, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries with `after` < position ≤ `upto`, in order.
 
+        A gap in the positions is an event that is withheld; only a copy made for sharing has one.
+
         Raises:
             UnknownEvent: at a topic or field of a newer release.
             LedgerDamaged: at a state that is not what an event of its topic can hold.
@@ -84,7 +93,8 @@ class CaseReader(Protocol):
         """Return a payload's bytes, checked against its digest.
 
         Raises:
-            PayloadDamaged: if it is missing, withheld or different.
+            PayloadWithheld: if it is left out of a copy made for sharing.
+            PayloadDamaged: if it is missing or different.
         """
 
     def rows(self, upto: int | None = None, *, after: int = 0) -> Iterator[Row]:
@@ -99,3 +109,16 @@ class RecordReader(CaseReader, Protocol):
 
     def stored_payloads(self) -> Iterator[tuple[str, int]]:
         """Yield digest and size of every payload that is stored."""
+
+
+@runtime_checkable
+class SharedReader(RecordReader, Protocol):
+    """A record that may have parts withheld."""
+
+    @property
+    def withheld(self) -> Withheld:
+        """What is left out."""
+
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        """Identity of the whole record as its maker states it: what withheld events would say."""

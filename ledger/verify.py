@@ -11,10 +11,19 @@ from typing import Literal, NamedTuple
 
 from ledger import chain, storage, topics
 from ledger.book import Book, compare_with_anchor
-from ledger.errors import LedgerDamaged, LedgerError, StorageError, UnknownEvent
+from ledger.errors import (
+    LedgerDamaged,
+    LedgerError,
+    PayloadWithheld,
+    StorageError,
+    UnknownEvent,
+)
 from ledger.events import CaseOpened, Event, names_payloads
 from ledger.reader import EMPTY, CaseReader, Head, Row
 from ledger.trees import needed_payloads
+
+_WITHHELD = -1
+"""Stands for the size of a payload that is not there to be measured."""
 
 
 class Finding(NamedTuple):
@@ -27,11 +36,17 @@ class Finding(NamedTuple):
 
 @dataclass
 class Report:
-    """What was looked at and what was found. `ok` means no damage."""
+    """What was looked at and what was found. `ok` means no damage.
+
+    `events` counts withheld ones, whose place in the chain is proved; `payloads` counts those that
+    are there and were checked.
+    """
 
     head: Head = EMPTY
     events: int = 0
     payloads: int = 0
+    withheld_events: int = 0
+    withheld_payloads: int = 0
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -120,7 +135,7 @@ def _check_record(
         event = _decode(row, report, exact=exact)
         if event is not None:
             _check_payloads(row.position, event, reader, report, check, documents)
-    report.payloads = len(documents)
+    report.payloads = sum(size != _WITHHELD for size in documents.values())
     _check_seal(report, sealed, at_seal)
     return documents
 
@@ -165,8 +180,7 @@ def _row_problem(row: Row, expected: int, case_id: str) -> str | None:
 
 
 def _decode(row: Row, report: Report, *, exact: bool) -> Event | None:
-    if row.state is None:
-        report.findings.append(Finding("note", row.position, "withheld; its place is proved"))
+    if row.state is None:  # withheld: its leaf has proved its place
         return None
     event = None
     try:
@@ -203,14 +217,18 @@ def _check_payloads(
                 documents[ref.digest] = None
                 try:
                     documents[ref.digest] = check(ref.digest)
+                except PayloadWithheld:
+                    documents[ref.digest] = _WITHHELD
                 except LedgerError as error:
                     report.damage(position, f"position {position}: {error}")
             size = documents[ref.digest]
-            if size not in (None, ref.size):
+            if size not in (None, _WITHHELD, ref.size):
                 report.damage(
                     position,
                     f"position {position}: payload {ref.digest} has {size} bytes, not {ref.size}",
                 )
+    except PayloadWithheld:  # a tree document: what its files are is left out with it
+        pass
     except LedgerError as error:  # the tree document itself
         report.damage(position, f"position {position}: {error}")
 

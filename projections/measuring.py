@@ -8,12 +8,14 @@ phase view as plain minified JSON under the same prompt without the encoding's e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import prompts
 from ledger import canonical
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, PayloadWithheld
 from ledger.events import RequestPrepared
 from ledger.reader import CaseReader
 from projections import encodings
@@ -58,7 +60,8 @@ class Row:
 def measure(
     reader: CaseReader, encoding: str, counters: tuple[Counter, ...], phases: frozenset[str]
 ) -> Iterator[Measured]:
-    """Yield every saved request of some phases as an encoding would write it.
+    """Yield every saved request of some phases as an encoding would write it; not those that are
+    withheld in a copy made for sharing.
 
     Args:
         reader: a case or package; nothing is written.
@@ -68,8 +71,9 @@ def measure(
     """
     for _, event in reader.events():
         if isinstance(event, RequestPrepared) and (not phases or event.phase in phases):
-            document = saved_document(reader, event.request, event.document)
-            yield _measured(event, document, encoding, counters)
+            with suppress(PayloadWithheld):
+                document = saved_document(reader, event.request, event.document)
+                yield _measured(event, document, encoding, counters)
 
 
 def phases_using(encoding: str) -> frozenset[str]:
@@ -81,12 +85,18 @@ def phases_using(encoding: str) -> frozenset[str]:
 
 def by_phase(measured: Iterable[Measured]) -> list[Row]:
     """Return one row a phase, in the order in which the phases first occur."""
-    rows: dict[str, Row] = {}
-    for item in measured:
-        row = rows.get(item.phase)
-        one = Row(item.phase, 1, item.before, item.after, int(item.exact))
-        rows[item.phase] = one if row is None else _plus(row, one)
-    return list(rows.values())
+    return added_up(
+        Row(item.phase, 1, item.before, item.after, int(item.exact)) for item in measured
+    )
+
+
+def added_up(rows: Iterable[Row]) -> list[Row]:
+    """Return one row a phase from rows of several cases."""
+    sums: dict[str, Row] = {}
+    for row in rows:
+        before = sums.get(row.phase)
+        sums[row.phase] = row if before is None else _plus(before, row)
+    return list(sums.values())
 
 
 def reduction(before: int, after: int) -> float:
@@ -132,6 +142,11 @@ def _without_explanations(system: str) -> str:
 def _size(texts: list[str], counters: tuple[Counter, ...]) -> Size:
     tokens = tuple(sum(map(counter, texts)) for counter in counters)
     return Size(sum(map(len, texts)), tokens)
+
+
+def total_size(sizes: Iterable[Size], nothing: Size) -> Size:
+    """Return the sum of sizes by the same counters; `nothing` if there are none."""
+    return reduce(_sum, sizes, nothing)
 
 
 def _plus(left: Row, right: Row) -> Row:

@@ -10,13 +10,23 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from ledger.canonical import from_bytes
-from ledger.errors import LedgerDamaged
+from ledger.errors import LedgerDamaged, PayloadWithheld
 from ledger.reader import CaseReader
 from projections.contexts.parts import observation_texts
 from projections.state import MALFORMED, State
 
 MAX_QUOTED_LINES = 24
 MAX_QUOTED_ROWS = 8
+
+KINDS = {
+    "O": "observation",
+    "S": "artefact",
+    "F": "fact",
+    "N": "entity",
+    "H": "hypothesis",
+    "E": "evidence",
+}
+"""What can be cited, by the letter of its ID."""
 
 Json = dict[str, Any]
 
@@ -40,7 +50,7 @@ def _report(state: State, reader: CaseReader) -> Json:
     documents = _Documents(state, reader)
     diagnosis = state.diagnosis
     return {
-        "case_id": state.case_id,
+        "case_id": reader.case_id,
         "trial_id": state.trial_id,
         "title": state.title,
         "revision": state.revision,
@@ -62,7 +72,7 @@ def _report(state: State, reader: CaseReader) -> Json:
         ],
         "citations": {
             name: described
-            for name in sorted(_cited(state), key=_by_kind)
+            for name in sorted(cited_ids(state), key=_by_kind)
             if (described := documents.describe(name))
         },
         "labels": [{"verdict": label.verdict, "note": label.note} for label in state.labels],
@@ -84,6 +94,13 @@ class _Documents:
             self._evidence[name] = from_bytes(self._reader.payload(item.content.digest))
         return self._evidence[name]
 
+    def shown(self, name: str) -> Json:
+        """Return an evidence document, an empty one if it is withheld in this copy."""
+        try:
+            return self.evidence(name)
+        except PayloadWithheld:
+            return {}
+
     def quote(self, location: Json) -> Json | None:
         """Return the lines of a location that cited or any other evidence holds."""
         names = [n for n in location["evidence"] if n in self._state.evidence]
@@ -94,8 +111,8 @@ class _Documents:
         )
         found: dict[int, tuple[str, str]] = {}
         for name in names:
-            for number, line in _lines(self.evidence(name), location["path"]):
-                if number in wanted:
+            for path, number, line in lines_shown(self.shown(name)):
+                if path == location["path"] and number in wanted:
                     found.setdefault(number, (line, name))
         if not found:
             return None
@@ -113,6 +130,8 @@ class _Documents:
             return self._describe_evidence(name)
         if name in self._texts:
             return {"kind": "observation", "text": self._texts[name]}
+        if any(observation.id == name for observation in state.observations):
+            return {"kind": "observation", "withheld": True}
         for kind, items in (("fact", state.facts), ("entity", state.entities)):
             for item in items:
                 if item["id"] == name:
@@ -122,10 +141,12 @@ class _Documents:
         for artifact in state.artifacts:
             if artifact.artifact == name:
                 return {"kind": artifact.kind, "text": artifact.name}
-        return None
+        return {"kind": KINDS[name[0]], "withheld": True} if state.withheld else None
 
     def _describe_evidence(self, name: str) -> Json:
-        document = self.evidence(name)
+        document = self.shown(name)
+        if not document:
+            return {"kind": "evidence", "withheld": True}
         described = {
             "kind": "evidence",
             "action": document["action"],
@@ -133,28 +154,30 @@ class _Documents:
             "found": document["found"],
             "complete": document["complete"],
         }
-        rows = list(_rows(document))[:MAX_QUOTED_ROWS]
+        rows = list(rows_shown(document))[:MAX_QUOTED_ROWS]
         return described | ({"rows": rows} if rows else {})
 
 
-def _lines(node: Any, path: str) -> Iterator[tuple[int, str]]:
-    """Yield (line number, text) of blocks of a file in an evidence document."""
+def lines_shown(node: Any) -> Iterator[tuple[str, int, str]]:
+    """Yield (file or log, line number, text) of the blocks in an evidence document."""
     if isinstance(node, list):
         for item in node:
-            yield from _lines(item, path)
+            yield from lines_shown(item)
     elif isinstance(node, dict):
-        if node.get("path") == path and "first" in node and "column" not in node:
-            yield from enumerate(node.get("lines", ()), start=node["first"])
+        place = node.get("path") or node.get("artifact")
+        if isinstance(place, str) and "first" in node and "column" not in node:
+            for number, text in enumerate(node.get("lines", ()), start=node["first"]):
+                yield place, number, text
         for key, value in node.items():
             if key not in ("rows", "arguments", "lines"):
-                yield from _lines(value, path)
+                yield from lines_shown(value)
 
 
-def _rows(node: Any) -> Iterator[Json]:
+def rows_shown(node: Any) -> Iterator[Json]:
     """Yield rows with their column names from wherever an evidence document holds them."""
     if isinstance(node, list):
         for item in node:
-            yield from _rows(item)
+            yield from rows_shown(item)
     elif isinstance(node, dict):
         columns, rows = node.get("columns"), node.get("rows")
         if _is_names(columns) and isinstance(rows, list):
@@ -163,14 +186,15 @@ def _rows(node: Any) -> Iterator[Json]:
                     yield dict(zip(columns, row, strict=True))
         for key, value in node.items():
             if key not in ("rows", "arguments"):
-                yield from _rows(value)
+                yield from rows_shown(value)
 
 
 def _is_names(columns: Any) -> TypeGuard[list[str]]:
     return isinstance(columns, list) and all(isinstance(name, str) for name in columns)
 
 
-def _cited(state: State) -> set[str]:
+def cited_ids(state: State) -> set[str]:
+    """Return every ID that diagnosis and change request cite, whether or not it exists."""
     found: set[str] = set()
     for document in (state.diagnosis, state.change_request):
         _collect(document, found)
@@ -184,7 +208,7 @@ def _collect(node: Any, found: set[str]) -> None:
     elif isinstance(node, list):
         for item in node:
             _collect(item, found)
-    elif isinstance(node, str) and node[:1] in "OSFNHE" and node[1:].isdecimal():
+    elif isinstance(node, str) and node[:1] in KINDS and node[1:].isdecimal():
         found.add(node)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import prompts
 from ledger import canonical
-from ledger.errors import CanonicalError, LedgerError
+from ledger.errors import CanonicalError, LedgerDamaged, LedgerError
 from projections import aliases, encodings, views
 from projections.tokens import ESTIMATOR, estimated_tokens
 
@@ -112,11 +112,19 @@ def restored_view(document: Json) -> Json:
 
     Raises:
         UnknownVersion: the protocol is not in this release.
+        LedgerDamaged: the content is not a view.
     """
     encoding = _encoding(_card(document["protocol"]).encoding)
     view = encoding.restore(document["messages"][0]["content"])
-    assert isinstance(view, dict)
+    if not isinstance(view, dict):
+        raise LedgerDamaged("the content of a request is not a view of this program's making")
     return view
+
+
+def system_with_schema(document: Json) -> str:
+    """Return the system text with the output schema as text at its end."""
+    words = prompts.wire("output_schema_v1")
+    return f"{document['system']}\n\n{words}\n{message_text(document['schema'])}"
 
 
 def message_text(content: Any) -> str:

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from ledger import canonical
-from ledger.errors import LedgerDamaged, LedgerError
+from ledger.errors import LedgerDamaged, LedgerError, PayloadWithheld
 from ledger.events import ContextCreated, Ref, RequestPrepared
 from ledger.reader import CaseReader
-from projections.requests import UnknownVersion, first_difference, render
+from projections import aliases
+from projections.requests import UnknownVersion, first_difference, render, restored_view
 from projections.state import MALFORMED
+
+WITHHELD = "withheld in this copy"
+"""Why a request of a copy made for sharing cannot be checked."""
 
 
 class Check(NamedTuple):
@@ -39,6 +43,8 @@ def check_request(
         rendered = render(prepared.protocol, context, feedback)
     except UnknownVersion as error:
         return Check(prepared.request, position, "unchecked", saved, detail=str(error))
+    except PayloadWithheld:
+        return Check(prepared.request, position, "unchecked", saved, detail=WITHHELD)
     except LedgerError as error:
         return Check(prepared.request, position, "differs", saved, detail=str(error))
     except MALFORMED:
@@ -57,20 +63,25 @@ def check_request(
 def check_all(reader: CaseReader, upto: int | None = None) -> Iterator[Check]:
     """Yield a check of every saved request, in order."""
     contexts: dict[str, str] = {}
-    for position, event in reader.events(upto):
+    for seen, (position, event) in enumerate(reader.events(upto), start=1):
         if isinstance(event, ContextCreated):
             contexts[event.context] = event.content.digest
         elif isinstance(event, RequestPrepared):
-            yield check_request(reader, event, position, contexts.get(event.context, ""))
+            saved = event.document.digest
+            if event.context not in contexts and position != seen:  # its event may be withheld
+                yield Check(event.request, position, "unchecked", saved, detail=WITHHELD)
+            else:
+                yield check_request(reader, event, position, contexts.get(event.context, ""))
 
 
 def saved_document(reader: CaseReader, request: str, saved: Ref) -> dict[str, Any]:
     """Return a saved request document as a value.
 
     Raises:
+        PayloadWithheld: it is left out of a copy made for sharing.
         LedgerDamaged: the payload is missing, altered, or no request document.
     """
-    document = canonical.from_bytes(reader.payload(saved.digest))
+    document = canonical.from_bytes(document_bytes(reader, request, saved))
     try:
         _ = document["protocol"], document["system"]
         _ = [message["content"] for message in document["messages"]]
@@ -78,3 +89,37 @@ def saved_document(reader: CaseReader, request: str, saved: Ref) -> dict[str, An
     except MALFORMED:
         raise LedgerDamaged(f"request {request}: its payload is not a request document") from None
     return dict(document)
+
+
+def document_bytes(reader: CaseReader, request: str, saved: Ref, what: str = "document") -> bytes:
+    """Return the archived bytes of a request document, or of a body that was sent.
+
+    Raises:
+        PayloadWithheld: they are left out of a copy made for sharing.
+    """
+    try:
+        return reader.payload(saved.digest)
+    except PayloadWithheld:
+        raise PayloadWithheld(f"{request}: its {what} is {WITHHELD}") from None
+
+
+def decoded(document: dict[str, Any]) -> dict[str, Any]:
+    """Return what a request document says, encoding and labels of its view undone.
+
+    Raises:
+        UnknownVersion: its protocol is not in this release.
+        LedgerDamaged: its content is not a view.
+    """
+    try:
+        view = aliases.resolve(restored_view(document))
+    except MALFORMED as error:
+        raise LedgerDamaged(
+            f"the content of a request is not a view of this program's making "
+            f"({type(error).__name__}: {str(error)[:80]})"
+        ) from None
+    return {
+        "protocol": document["protocol"],
+        "system": document["system"],
+        "view": view,
+        "feedback": [message["content"] for message in document["messages"][1:]],
+    }

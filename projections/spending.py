@@ -29,18 +29,25 @@ class Spending:
 def spending(entries: Iterable[Entry]) -> Spending:
     """Return what all attempts used."""
     total = Spending()
+    measured: set[tuple[str, int]] = set()  # a fork may read again what was measured already
     for _, event in entries:
         if isinstance(event, RequestSent):
             total.attempts += 1
         elif isinstance(event, RequestFailed):
             total.failed += 1
-        elif isinstance(event, UsageMeasured):
+        elif isinstance(event, UsageMeasured) and _first(measured, event):
             total.prompt = _plus(total.prompt, event.prompt)
             total.cached = _plus(total.cached, event.cached)
             total.output = _plus(total.output, event.output)
             total.thoughts = _plus(total.thoughts, event.thoughts)
             total.cost_nano_usd = _plus(total.cost_nano_usd, event.cost_nano_usd)
     return total
+
+
+def _first(measured: set[tuple[str, int]], event: UsageMeasured) -> bool:
+    before = len(measured)
+    measured.add((event.request, event.attempt))
+    return len(measured) > before
 
 
 def _plus(total: int | None, more: int | None) -> int | None:

@@ -14,7 +14,19 @@ try:
     import typer
     from typer.exceptions import TyperException
 
-    from tools.commands import analysis, cases, machine, measuring, packages, record, requests
+    from tools.commands import (
+        analysis,
+        caching,
+        cases,
+        evaluation,
+        machine,
+        measuring,
+        packages,
+        record,
+        requests,
+        tabulating,
+        trials,
+    )
     from tools.exits import AnswerIsNo, ExitCode, exit_code
 except KeyboardInterrupt:  # Ctrl-C before anything has begun: no traceback
     sys.exit(130)
@@ -31,7 +43,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (analysis, cases, record, requests, measuring, packages, machine):
+for group in (
+    *(analysis, cases, record, requests, trials, caching, measuring, tabulating),
+    *(evaluation, packages, machine),
+):
     group.register(app)
 
 

@@ -1,4 +1,4 @@
-"""What this machine has and lacks, without loading anything heavy and without any network."""
+"""What this machine has and lacks, without loading anything heavy; a network only if asked."""
 
 from __future__ import annotations
 
@@ -36,9 +36,27 @@ def examine() -> list[Check]:
             for name in ("eventsourcing", "pydantic", "orjson", "sqlite_utils", "rich")
         ),
         *(_library(name) for name in ("re2", "tree_sitter", "charset_normalizer", "pathspec")),
-        _library("google.genai", needed="for a Gemini provider, which is not there yet"),
+        _library("google.genai", needed="for Gemini"),
         _program("git", "source as GIT@REV"),
         _cases_folder(),
+    ]
+
+
+def examine_provider(specification: str) -> list[Check]:
+    """Return whether a provider could answer: key, address, model. Nothing is spent."""
+    from phases.providers import ProviderConfigurationError, open_provider
+    from tools.configuration import effective
+
+    try:
+        provider = open_provider(specification, effective().settings)
+        found = provider.checks()
+    except ProviderConfigurationError as error:
+        return [Check(specification, "missing", str(error))]
+    if not found:
+        return [Check(specification, "ok", f"{provider.model}, in this process")]
+    return [
+        Check(f"{specification} {check.what}", "ok" if check.ok else "missing", check.detail)
+        for check in found
     ]
 
 

@@ -50,7 +50,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
     """Return the exit code of an error of ours; None for one that is a defect of the program."""
     from ledger import errors
 
-    if isinstance(error, AnswerIsNo):
+    if isinstance(error, AnswerIsNo | errors.PayloadWithheld):
         return ExitCode.NO
     if isinstance(error, UserError | errors.CaseNotFound | errors.CaseExists):
         return ExitCode.USAGE

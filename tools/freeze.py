@@ -19,6 +19,7 @@ FROZEN = (
     "prompts/*/*.md",
     "prompts/encodings/*.txt",
     "prompts/schemas/*.json",
+    "prompts/wires/*.txt",
     "tests/frozen/cases/*.*",
     "tests/frozen/vectors/**/*.*",
 )

@@ -52,9 +52,14 @@ def head_json(head: Head) -> dict[str, Any]:
 
 def print_json(value: Any) -> None:
     """Print one JSON document to stdout: indented for a terminal, else one line."""
+    raw(json_bytes(value, indent=sys.stdout.isatty()))
+
+
+def json_bytes(value: Any, *, indent: bool) -> bytes:
+    """Return a JSON document that drives no terminal, with a line feed at its end."""
     import orjson
 
-    options = orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if sys.stdout.isatty() else 0)
+    options = orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if indent else 0)
     try:
         data = orjson.dumps(value, option=options)
     except TypeError:  # integers over 64 bits and lone surrogates: exact, but not for orjson
@@ -62,7 +67,7 @@ def print_json(value: Any) -> None:
 
         data = to_bytes(value) + b"\n"
     # Inside strings `\uXXXX` means the same character, and drives no terminal.
-    raw(safe(data.decode()).encode())
+    return safe(data.decode()).encode()
 
 
 def raw(data: bytes) -> None:
@@ -107,3 +112,13 @@ def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[object]], cut: b
     for row in rows:
         shown.add_row(*(Text(one_line(str(cell), 2000), no_wrap=cut or None) for cell in row))
     Console().print(shown)
+
+
+def money(nano_usd: int | None) -> str:
+    """Return an amount in US dollars; `unmeasured` if the provider did not say."""
+    return "unmeasured" if nano_usd is None else _dollars(nano_usd)
+
+
+def _dollars(nano_usd: int) -> str:
+    """A loss has its sign before the dollar."""
+    return f"{'-' if nano_usd < 0 else ''}${abs(nano_usd) / 1e9:.4f}"

@@ -9,11 +9,13 @@ from typing import Any
 
 from ledger.book import Book
 from ledger.errors import LedgerError
-from ledger.package import Package
+from ledger.reader import CaseReader
+from projections.caching import decisions, lives, settle
 from projections.spending import spending
 from projections.state import State, fold
-from tools.output import spoken
+from tools.output import money, spoken
 from tools.rendering import confidence
+from tools.sharing import withheld_json, withheld_text
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,12 @@ def standing(state: State) -> str:
     return f"in {spoken(contexts[-1].phase)}" if contexts else "taken in"
 
 
-def status_json(reader: Book | Package, state: State) -> dict[str, Any]:
-    """Return everything `status` shows, as JSON (docs/json-output.md)."""
-    spent = spending(reader.events())
+def status_json(reader: CaseReader, state: State) -> dict[str, Any]:
+    """Return everything `status` shows of a state, as JSON (docs/json-output.md)."""
+    spent = spending(reader.events(state.position))
     diagnosis = state.diagnosis
     return {
-        "case_id": state.case_id,
+        "case_id": reader.case_id,
         "trial_id": state.trial_id,
         "title": state.title,
         "revision": state.revision,
@@ -92,16 +94,35 @@ def status_json(reader: Book | Package, state: State) -> dict[str, Any]:
         "evidence": len(state.evidence),
         "requests": len(state.requests),
         "usage": spent.as_json(),
+        "cache": cache_json(reader, state.position),
         "outcome": diagnosis["outcome"] if diagnosis else None,
         "confidence": diagnosis["confidence"] if diagnosis else None,
         "stopped": state.stopped or None,
         "needs": list(state.needs),
         "next": next_move(state),
+        "withheld": withheld_json(reader),
+    }
+
+
+def cache_json(reader: CaseReader, upto: int) -> dict[str, Any]:
+    """Return in figures what remote caches did up to a position (docs/json-output.md)."""
+    made = decisions(reader.events(upto))
+    ended = [life for life in lives(reader.events(upto)) if life.end]
+    saved = [settle(life, life.ended_at).saved_nano_usd for life in ended]
+    known = [amount for amount in saved if amount is not None]
+    return {
+        "decisions": len(made),
+        "explicit": sum(one.event.decision == "explicit" for one in made),
+        "rejected": sum(one.outcome == "rejected" for one in made),
+        "caches": len(ended),
+        "saved_nano_usd": sum(known) if known else None,
     }
 
 
 def next_move(state: State) -> str:
     """Return what a person would do next."""
+    if state.withheld:
+        return "nothing: this is a copy made for sharing; whoever made it has the whole case"
     if state.attention == "information_needed":
         return "amend the case with what is needed, then run it"
     if state.attention:
@@ -113,7 +134,7 @@ def next_move(state: State) -> str:
 
 def status_lines(shown: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of `status`."""
-    yield shown["title"]
+    yield shown["title"] or shown["case_id"]
     where = f"position {shown['position']}, revision {shown['revision']}"
     yield f"state        {shown['standing']} ({where})"
     if shown["outcome"]:
@@ -130,14 +151,23 @@ def status_lines(shown: dict[str, Any]) -> Iterator[str]:
     yield f"requests     {shown['requests']}, {attempts}"
     yield f"tokens       {_tokens(usage)}"
     yield f"cost         {money(usage['cost_nano_usd'])}"
+    if shown["cache"]["decisions"]:
+        yield f"cache        {_cache(shown['cache'])}"
     for need in shown["needs"]:
         yield f"needed       {need['what']} ({need['why']})"
-    yield f"next         {shown['next']}"
+    if shown["withheld"]:
+        yield f"withheld     {withheld_text(shown['withheld'])}: what depends on them is not shown"
+    if "next" in shown:
+        yield f"next         {shown['next']}"
 
 
-def money(nano_usd: int | None) -> str:
-    """Return an amount in US dollars; `unmeasured` if the provider did not say."""
-    return "unmeasured" if nano_usd is None else f"${nano_usd / 1e9:.4f}"
+def _cache(cache: dict[str, Any]) -> str:
+    text = f"{cache['explicit']} of {cache['decisions']} attempts named one"
+    if cache["rejected"]:
+        text += f", {cache['rejected']} refused"
+    if cache["saved_nano_usd"] is not None:
+        text += f"; {cache['caches']} caches saved {money(cache['saved_nano_usd'])}"
+    return text
 
 
 def _tokens(usage: dict[str, Any]) -> str:

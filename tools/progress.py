@@ -52,6 +52,28 @@ def _plain_lines() -> Teller:
     return tell
 
 
+@contextmanager
+def counting(total: int, what: str, *, quiet: bool = False) -> Iterator[Teller]:
+    """Yield a function to be called with the name of each of `total` things that is done: a bar on
+    a terminal, else a line each.
+    """
+    if quiet:
+        yield lambda text: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda text: bar.update(
+                task, advance=1, description=escape(f"{what}: {one_line(text, 40)}")
+            )
+    else:
+        numbers = iter(range(1, total + 1))
+        yield lambda text: note(f"  {what}: {next(numbers)} of {total}, {one_line(text, 100)}")
+
+
 def step_text(state: State, step: Step) -> str:
     """Return what a step does: `PHASE: …` with hypothesis, action and budget."""
     from phases import steps

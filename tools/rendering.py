@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tools.output import one_line, safe, spoken
+from tools.sharing import withheld_text
 
 Json = Mapping[str, Any]
 
@@ -92,19 +93,46 @@ def _inline(value: Any) -> str:
 
 def report_markdown(report: Json) -> Iterator[str]:
     """Yield the lines of a report as Markdown."""
-    yield f"# {_text(report['title'])}"
+    yield f"# {_text(report['title'] or report['case_id'])}"
     yield ""
+    if report["withheld"]:
+        yield from _withheld(report["withheld"])
     diagnosis = report["diagnosis"]
     if report["needs"]:
         yield from _needs(report)
     if diagnosis is None:
-        yield "There is no diagnosis yet: `caseledger run` goes on."
+        yield from _no_diagnosis(report)
         return
     yield from _diagnosis(report, diagnosis)
     yield from _judgement(diagnosis)
     if report["change_request"]:
         yield from _change_request(report["change_request"])
     yield from _citations(report["citations"])
+
+
+def _withheld(withheld: Json) -> Iterator[str]:
+    yield f"*A copy made for sharing: {withheld_text(withheld)}.*"
+    yield ""
+
+
+def _no_diagnosis(report: Json) -> Iterator[str]:
+    if "diagnosis.concluded/1" in (report["withheld"] or {}).get("topics", ()):
+        yield "The diagnosis is withheld."
+        return
+    yield "There is no diagnosis yet."
+    yield ""
+    where = f"position {report['position']}, revision {report['revision']}"
+    yield f"State: {_text(report['standing'])} ({where}). Next: {_text(report['next'])}."
+    yield ""
+    considered = [
+        f"{h['id']} **{h['state']}**: {_text(h['statement'])} {_text(h['notes'])}".rstrip()
+        for h in report["hypotheses"]
+    ]
+    if considered:
+        yield "## Considered so far"
+        yield ""
+        yield from (f"* {line}" for line in considered)
+        yield ""
 
 
 def _needs(report: Json) -> Iterator[str]:
@@ -203,7 +231,9 @@ def _citations(citations: Json) -> Iterator[str]:
     yield "`caseledger show CASE ID` shows each in full."
     yield ""
     for name, item in citations.items():
-        if item["kind"] == "evidence":
+        if item.get("withheld"):
+            yield f"* **{name}** {item['kind']}: withheld in this copy"
+        elif item["kind"] == "evidence":
             found = "" if item["found"] else ", nothing found"
             asked = ", ".join(f"{k}: {_inline(v)}" for k, v in item["arguments"].items())
             yield f"* **{name}** {item['action']} `{_code(one_line(asked, 160))}`{found}"

@@ -11,16 +11,18 @@ from typing import Any
 
 import prompts
 from ledger.book import Book
+from ledger.clock import Sources
 from ledger.events import BudgetExtended
 from phases import ORDER
-from phases.providers import open_provider
+from phases.providers import Provider, open_provider
+from phases.providers.prices import cost, price_at
 from phases.run import Options, Run, Stopped
 from phases.settings import Settings
 from phases.steps import Stop, next_step
 from projections.state import State, fold
 from tools.configuration import effective
 from tools.exits import NeedsAttention, ProviderGaveUp, UserError
-from tools.output import note, spoken
+from tools.output import money, note, spoken
 from tools.progress import step_text, telling
 from tools.version import program
 
@@ -66,8 +68,17 @@ def check_wanted(wanted: Wanted) -> Settings:
         if prompts.card(protocol).phase != phase:
             raise UserError(f"protocol {protocol} is not one of the phase {phase}")
     for specification in settings.providers:
-        open_provider(specification)
+        _check_price(open_provider(specification, settings), settings)
     return settings
+
+
+def _check_price(provider: Provider, settings: Settings) -> None:
+    """A limit on money holds only if somebody can say what an answer costs."""
+    if settings.run.max_cost_usd and provider.remote and not provider.prices:
+        raise UserError(
+            f"run.max_cost_usd: no price of {provider.name} {provider.model} is known; state it in "
+            f"{provider.name}.price, or leave the limit away"
+        )
 
 
 def run_case(path: Path, wanted: Wanted, *, quiet: bool) -> Stopped:
@@ -103,7 +114,7 @@ def preview_run(path: Path, wanted: Wanted) -> dict[str, Any]:
     settings = check_wanted(wanted)
     with Book.open(path) as book:
         state = fold(book.events())
-    providers = [open_provider(specification) for specification in settings.providers]
+    providers = [open_provider(name, settings) for name in settings.providers]
     artifacts = [
         {
             "artifact": a.artifact,
@@ -121,6 +132,7 @@ def preview_run(path: Path, wanted: Wanted) -> dict[str, Any]:
         ],
         "artifacts": artifacts if remote else [],
         "at_most_requests": _at_most(state, settings),
+        "at_most_nano_usd": _at_most_cost(providers, _at_most(state, settings), settings),
     }
     return shown | {"lines": list(_preview_lines(shown, bool(remote)))}
 
@@ -134,14 +146,37 @@ def _at_most(state: State, settings: Settings) -> int:
     return steps * (1 + settings.run.corrections)
 
 
+def _at_most_cost(providers: list[Provider], requests: int, settings: Settings) -> int | None:
+    """Return a bound on what a run is billed, nano-USD; None if a price is not known.
+
+    Each request is taken to hold all the evidence there may be and as much again of everything
+    else, at two characters a token, uncached, and its answer to be as long as it may be.
+    """
+    bounds = []
+    for provider in providers:
+        if not provider.remote:
+            continue
+        prompt = settings.budget.evidence_characters
+        price = price_at(provider.prices, Sources().now(), prompt)
+        if price is None:
+            return None
+        output = int(provider.parameters.get("max_output_tokens") or 0)
+        bounds.append(cost({"prompt": prompt, "output": output}, price) or 0)
+    return requests * max(bounds, default=0)
+
+
 def _preview_lines(shown: dict[str, Any], remote: bool) -> list[str]:
     lines = [f"{p['name']}: {p['model']} at {p['endpoint']}" for p in shown["providers"]]
+    if not remote and any(p["endpoint"] != "in-process" for p in shown["providers"]):
+        return [*lines, "requests go to a server on this machine; what it passes on is not known"]
     if not remote:
         return [*lines, "nothing leaves this machine, nothing is billed"]
     for item in shown["artifacts"]:
         what = "may be quoted in requests" if item["leaves"] else "is kept here"
         lines.append(f"{item['artifact']} {item['kind']} {item['name']}: {what}")
-    return [*lines, f"at most {shown['at_most_requests']} requests, retries not counted"]
+    most = shown["at_most_nano_usd"]
+    bill = "no price is known" if most is None else f"at most {money(most)}"
+    return [*lines, f"at most {shown['at_most_requests']} requests, retries not counted; {bill}"]
 
 
 def _leaves(kind: str, settings: Settings) -> bool:

@@ -5,44 +5,67 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ledger.events import RequestPrepared
+from ledger.events import RequestPrepared, RequestSent
 from ledger.reader import CaseReader
-from projections import aliases
-from projections.requests import restored_view
-from projections.saw import Check, check_all, saved_document
+from projections.saw import Check, check_all, decoded, document_bytes, saved_document
 from tools.exits import UserError
 
 
 def document_of(reader: CaseReader, name: str) -> bytes:
     """Return the archived bytes of a request, checked against their digest."""
-    return reader.payload(_find(reader, name)[1].document.digest)
+    prepared = prepared_request(reader, name)[1]
+    return document_bytes(reader, prepared.request, prepared.document)
+
+
+def wire_of(reader: CaseReader, name: str, attempt: int | None) -> bytes:
+    """Return the body that left for an attempt, the latest by default.
+
+    The content ID stands where a cache handle stood. Providers in this process get the document
+    itself.
+
+    Raises:
+        UserError: there is no such attempt.
+    """
+    prepared = prepared_request(reader, name)[1]
+    sent = [
+        event
+        for _, event in reader.events()
+        if isinstance(event, RequestSent) and event.request == prepared.request
+    ]
+    chosen = [event for event in sent if attempt in (None, event.attempt)]
+    if not chosen:
+        which = f"attempt {attempt}" if attempt else "attempt"
+        raise UserError(f"{prepared.request}: it has {len(sent)} attempts, no {which} was sent")
+    wire = chosen[-1].wire
+    if wire is None:
+        return document_bytes(reader, prepared.request, prepared.document)
+    return document_bytes(reader, prepared.request, wire, "body")
 
 
 def decoded_view(reader: CaseReader, name: str) -> dict[str, Any]:
     """Return the model view of a request with encoding and labels undone, and its feedback."""
-    document = _saved(reader, name)
-    return {
-        "protocol": document["protocol"],
-        "system": document["system"],
-        "view": aliases.resolve(restored_view(document)),
-        "feedback": [message["content"] for message in document["messages"][1:]],
-    }
+    return decoded(_saved(reader, name))
 
 
 def _saved(reader: CaseReader, name: str) -> dict[str, Any]:
-    prepared = _find(reader, name)[1]
+    prepared = prepared_request(reader, name)[1]
     return saved_document(reader, prepared.request, prepared.document)
 
 
 def checks_of(reader: CaseReader, name: str) -> Iterator[Check]:
     """Yield the check of one request, or of all."""
-    wanted = "all" if name == "all" else _find(reader, name)[1].request
+    wanted = "all" if name == "all" else prepared_request(reader, name)[1].request
     for check in check_all(reader):
         if wanted in ("all", check.request):
             yield check
 
 
-def _find(reader: CaseReader, name: str) -> tuple[int, RequestPrepared]:
+def prepared_request(reader: CaseReader, name: str) -> tuple[int, RequestPrepared]:
+    """Return a request by its ID, or the `last` one, with its position.
+
+    Raises:
+        UserError: there is no such request.
+    """
     found = None
     for position, event in _prepared(reader):
         if name in ("last", event.request):

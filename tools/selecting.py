@@ -101,19 +101,40 @@ def open_case(selector: str) -> Book:
 
 
 def open_record(selector: str) -> Book | Package:
-    """Open a case file or, without importing it, a package for reading."""
+    """Open a case file or, without importing it, a package for reading.
+
+    Raises:
+        PackageRefused: the package is not what its own events give: nothing of it is shown.
+    """
     from ledger.book import Book
-    from ledger.package import Package
 
     path = find_case(selector)
-    return Package(path) if is_zip(path) else Book.open(path)
+    return open_package(path) if is_zip(path) else Book.open(path)
+
+
+def open_package(path: Path) -> Package:
+    """Open a package that verifies.
+
+    Raises:
+        PackageRefused: it does not verify: nothing of it is shown.
+    """
+    from ledger.package import Package
+    from tools.packaging import require_verified
+
+    package = Package(path)
+    try:
+        require_verified(package)
+    except BaseException:
+        package.close()
+        raise
+    return package
 
 
 def is_zip(path: Path) -> bool:
-    """Tell a package from a case file by its first bytes."""
+    """Tell a package from a case file: by its name, or by its first bytes."""
     try:
         with path.open("rb") as file:
-            return file.read(2) == b"PK"
+            return path.suffix == ".zip" or file.read(2) == b"PK"
     except OSError:
         return False
 

@@ -7,10 +7,12 @@ crash and a resumed run build the same bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ledger.canonical import from_bytes
+from ledger.errors import PayloadWithheld
 from ledger.events import ArtifactAdded, Observation
 from ledger.lines import split_lines
 from ledger.reader import CaseReader
@@ -70,9 +72,12 @@ def sources(state: State, reader: CaseReader, material: Material) -> Json:
 
 
 def observation_texts(state: State, reader: CaseReader) -> dict[str, str]:
-    """Return the text of every observation, by ID."""
-    texts = _Texts(state, reader)
-    return {observation.id: texts.lines(observation) for observation in state.observations}
+    """Return the text of every observation, by ID; without those whose text is withheld."""
+    texts, found = _Texts(state, reader), {}
+    for observation in state.observations:
+        with suppress(PayloadWithheld):
+            found[observation.id] = texts.lines(observation)
+    return found
 
 
 def hypotheses(state: State) -> list[Json]:
@@ -163,12 +168,15 @@ class _Texts:
 
     def __init__(self, state: State, reader: CaseReader) -> None:
         self._artifacts = {artifact.artifact: artifact for artifact in state.artifacts}
+        self._withheld = state.withheld
         self._reader = reader
         self._lines: dict[str, list[str]] = {}
 
     def lines(self, observation: Observation) -> str:
         """Return an observation's text, lines joined by line feeds."""
         name = observation.artifact
+        if self._withheld and name not in self._artifacts:
+            raise PayloadWithheld(f"{name} is withheld in this copy")
         if name not in self._lines:
             artifact = self._artifacts[name]
             assert artifact.content is not None

@@ -472,7 +472,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = [asdict(figure) | {"met": figure.met} for figure in figures]
         options.json.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
     if options.markdown:
-        options.markdown.write_text(_markdown(figures))
+        options.markdown.write_text(_markdown(figures) + _other_sections(options.markdown))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -535,6 +535,12 @@ def _line(figure: Figure) -> str:
     met = {None: "", True: "met", False: "MISSED"}[figure.met]
     value = _value(figure.value, figure.unit)
     return f"{figure.what:66} {value:>10} {goal:>10} {met:7} {figure.measured}"
+
+
+def _other_sections(page: Path) -> str:
+    """Return what stands below the ledger's figures: other benchmarks' sections."""
+    _, heading, rest = page.read_text().partition("\n## ") if page.exists() else ("", "", "")
+    return heading + rest
 
 
 def _markdown(figures: Sequence[Figure]) -> str:

@@ -3,7 +3,8 @@
     python independent_reader.py CASE_OR_PACKAGE
 
 Shares no code with the ledger: it shows that the page is enough to check a record and read it.
-Prints one line for each event and each document, then the head; ends with 1 at the first fault.
+Prints one line for each event, each document and each request, then the head; ends with 1 at the
+first fault. A request is printed from events and documents; a derived file must say the same.
 """
 
 import base64
@@ -115,7 +116,7 @@ def package_file(path):
     def bytes_of(d):
         return archive.read(d["member"]) if "member" in d else b"".join(map(parts.get, d["chunks"]))
 
-    found = {d["digest"]: (d["size"], bytes_of(d)) for d in documents if "withheld" not in d}
+    found = {d["digest"]: (d["size"], None if "withheld" in d else bytes_of(d)) for d in documents}
     head = {"position": len(events), "chain": events[-1]["chain"]}
     need(manifest["head"] == head, "the manifest has another head")
     rows = []
@@ -125,7 +126,30 @@ def package_file(path):
             bytes.fromhex(e[name]) if name in e else None for name in ("nonce", "leaf", "chain")
         )
         rows.append((e["position"], e["topic"], state, *values))
+    check_derived(archive, names, rows, found)
     return manifest["case_id"], rows, found
+
+
+def check_derived(archive, names, rows, found):
+    """Check the derived files that a standard library can make: forms and requests."""
+    derived = {name for name in names if name.startswith("derived/")}
+    forms = json.loads(archive.read("derived/forms.json")) if derived else {}
+    need(list(forms) == sorted(forms), "derived/forms.json is not sorted")
+    expected = {
+        f"derived/requests/{name}.json": data for name, data in requests(rows, found) if data
+    }
+    saved = {name for name in derived if name.startswith("derived/requests/")}
+    need(saved == (set(expected) if "requests" in forms else set()), "other derived requests")
+    for name in saved:
+        need(archive.read(name) == expected[name], f"{name} differs")
+
+
+def requests(rows, found):
+    """Yield ID and document of each request; None for one that is withheld."""
+    for _, topic, state, *_ in rows:
+        if topic == "request.prepared/1" and state is not None:
+            fields = json.loads(state)
+            yield fields["request"], found.get(fields["document"]["digest"], (0, None))[1]
 
 
 def read(path):
@@ -139,17 +163,21 @@ def read(path):
         need(int(position) <= len(events), f"the ledger is behind its anchor at {position}")
         need(events[int(position) - 1][5].hex() == value, f"event {position}: the anchor differs")
     for digest, (size, data) in found.items():
-        need(len(data) == size and "sha256:" + h(data).hex() == digest, f"payload {digest}")
-    documents = {digest: data for digest, (_, data) in found.items()}
+        if data is not None:  # else it is withheld
+            need(len(data) == size and "sha256:" + h(data).hex() == digest, f"payload {digest}")
     for position, _, state, *_ in events:
         fields = json.loads(state) if state is not None else {}
-        for ref in (fields[name] for name in REFS if isinstance(fields.get(name), dict)):
-            data = documents.get(ref["digest"])
-            if data is None or len(data) != ref["size"]:
-                raise Bad(
-                    f"event {position}: payload {ref['digest']} is missing or has another size"
-                )
-    return case_id, events, documents
+        refs = [fields[name] for name in REFS if isinstance(fields.get(name), dict)]
+        for ref in refs + tree_files(fields, found):
+            what = f"event {position}: payload {ref['digest']} is missing or has another size"
+            need(found.get(ref["digest"], (None,))[0] == ref["size"], what)
+    return case_id, events, {digest: data for digest, (_, data) in found.items()}
+
+
+def tree_files(fields, found):
+    """Return the files that a source tree needs; none if its tree document is withheld."""
+    tree = found.get((fields.get("tree") or {}).get("digest"), (0, None))[1]
+    return [file for file in json.loads(tree)["files"] if file["stored"]] if tree else []
 
 
 def main(path):
@@ -161,7 +189,10 @@ def main(path):
     for n, topic, state, *_ in events:
         print(f"event {n} {topic} {state.decode() if state is not None else 'withheld'}")
     for digest, data in documents.items():
-        print(f"document {digest} {len(data)}")
+        print(f"document {digest} {'withheld' if data is None else len(data)}")
+    rows = {digest: (0, data) for digest, data in documents.items()}
+    for name, data in requests(events, rows):
+        print(f"request {name} {'withheld' if data is None else data.decode()}")
     print(f"head {len(events)} {events[-1][5].hex()}")
     return 0
 

@@ -12,7 +12,11 @@ import pytest
 
 from ledger import canonical, packing
 from ledger.book import Book
+from ledger.errors import PayloadWithheld
+from ledger.events import RequestPrepared
 from ledger.package import Package
+from ledger.redacted import Redacted, known_event
+from projections.redaction import redaction
 from tests.ledger import independent_reader
 from tests.ledger.making import append_raw, edit, head_path, request, whole_case
 from tests.ledger.packages import Loose
@@ -40,9 +44,26 @@ def expected(reader: Book | Package) -> list[str]:
         + ("withheld" if row.state is None else row.state.decode())
         for row in reader.rows()
     ]
-    stored = sorted(reader.stored_payloads())
-    lines += [f"document {digest} {len(reader.payload(digest))}" for digest, _ in stored]
+    stored = sorted(digest for digest, _ in reader.stored_payloads())
+    lines += [f"document {digest} {length(reader, digest)}" for digest in stored]
+    for event in map(known_event, reader.rows()):
+        if isinstance(event, RequestPrepared):
+            lines.append(f"request {event.request} {text(reader, event.document.digest)}")
     return [*lines, f"head {reader.head.position} {reader.head.chain.hex()}"]
+
+
+def text(reader: Book | Package, digest: str) -> str:
+    try:
+        return reader.payload(digest).decode()
+    except PayloadWithheld:
+        return "withheld"
+
+
+def length(reader: Book | Package, digest: str) -> int | str:
+    try:
+        return len(reader.payload(digest))
+    except PayloadWithheld:
+        return "withheld"
 
 
 def run(path: Path) -> subprocess.CompletedProcess[str]:
@@ -60,7 +81,10 @@ def printed(path: Path) -> list[str]:
     assert (done.returncode, done.stderr) == (0, "")
     *lines, head = done.stdout.splitlines()
     documents = [line for line in lines if line.startswith("document ")]
-    return [*(x for x in lines if x not in documents), *sorted(documents), head]
+    requests = [line for line in lines if line.startswith("request ")]
+    events = [line for line in lines if line.startswith("event ")]
+    assert len(events) + len(documents) + len(requests) == len(lines)
+    return [*events, *sorted(documents), *requests, head]
 
 
 def test_it_uses_the_standard_library_only() -> None:
@@ -96,7 +120,18 @@ def test_it_reads_events_that_no_release_knows(case: Path, tmp_path: Path) -> No
         assert printed(path) == expected(book)
 
 
-def test_it_reads_a_copy_made_for_sharing(package: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["S2", "S3", "R1", "#12", "report"])
+def test_it_reads_a_copy_made_for_sharing(what: str, case: Path, tmp_path: Path) -> None:
+    path = tmp_path / "shared.zip"
+    with Book.open(case) as book:
+        packing.write(Redacted(book, redaction(book, [what]).withheld), path)
+    lines = printed(path)
+    with Package(path) as reader:
+        assert lines == expected(reader)
+    assert any(line.endswith(" withheld") for line in lines)
+
+
+def test_it_reads_an_event_that_is_withheld_alone(package: Path, tmp_path: Path) -> None:
     path = withhold(package, tmp_path / "shared.zip")
     with Package(path) as reader:
         assert printed(path) == expected(reader)

@@ -172,6 +172,17 @@ def test_a_deleted_event_is_found_there(position: int, case: Path) -> None:
     assert f"position {position} is missing" in " ".join(damages(report))
 
 
+def test_a_reader_of_a_case_file_never_passes_over_a_missing_event(case: Path) -> None:
+    """A gap means "withheld" in a package, and nothing but damage in a case file."""
+    edit(case, "DELETE FROM event WHERE position = 5")
+    with Book.open(case) as book:
+        assert [entry.position for entry in book.events(4)] == [1, 2, 3, 4]
+        with pytest.raises(LedgerError, match="position 5 is missing"):
+            list(book.events())
+        with pytest.raises(LedgerError, match="position 5 is missing"):
+            list(book.events(after=4))
+
+
 @pytest.mark.parametrize("close_gap", [True, False])
 @pytest.mark.parametrize("position", [2, 6])
 def test_a_deleted_event_is_found_even_when_the_gap_is_closed(

@@ -27,6 +27,16 @@ def test_a_fold_may_be_cut_anywhere(lived: Path) -> None:
     assert state == whole
 
 
+def test_what_follows_from_a_withheld_event_is_passed_over(lived: Path) -> None:
+    with Book.open(lived) as book:
+        entries = list(book.events())
+    whole = fold(entries)
+    for number in range(len(entries)):
+        state = fold([*entries[:number], *entries[number + 1 :]])
+        assert state.withheld == (number < len(entries) - 1)
+        assert state.position in (whole.position, whole.position - 1)
+
+
 def test_an_outcome_is_json_and_holds_no_position_time_attempt_or_money(lived: Path) -> None:
     with Book.open(lived) as book:
         outcome = fold(book.events()).outcome()
@@ -56,7 +66,6 @@ def test_the_same_answers_give_the_same_outcome_whatever_went_wrong(lives: dict[
 
 NOT_FOLDED = {
     "secret.replaced/1",  # shown from the events
-    "usage.measured/1",  # summed by spending.py
     "encoding.fell_back/1",  # a note beside request.prepared
     "head.accepted/1",  # about the file, not the analysis
 }

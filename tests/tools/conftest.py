@@ -60,6 +60,8 @@ def desk(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copyfile(home / name, cases / name)
     shutil.copyfile(home / "small.zip", tmp_path / "small.zip")
     write_inputs(tmp_path)
+    write_inputs(tmp_path / "bugs/cart")
+    (tmp_path / "bugs/cart/truth.json").write_text('{"files": ["shop/cart.py"]}')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     table = {**providers._MODULES, "scripted": "tests.tools.scripted_provider"}

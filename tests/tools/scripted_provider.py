@@ -17,5 +17,5 @@ TROUBLES: dict[str, Any] = {
 }
 
 
-def open_provider(argument: str) -> Script:
+def open_provider(argument: str, settings: Any) -> Script:
     return Script(TROUBLES.get(argument), remote=argument == "remote")

@@ -66,7 +66,7 @@ def test_every_option_that_a_document_mentions_exists() -> None:
         option
         for command in every_command().values()
         for parameter in command.params
-        for option in parameter.opts
+        for option in (*parameter.opts, *parameter.secondary_opts)
     } | {"--help"}
     for text in (CLI, README):
         mentioned = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", text))

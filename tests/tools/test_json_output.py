@@ -20,7 +20,11 @@ COMMANDS: dict[str, list[list[str]]] = {
     "verify": [["verify", "small"], ["verify", "small.zip"]],
     "seal": [["seal", "small"]],
     "recover": [["recover", "small"], ["recover", "small", "--accept-head"]],
-    "export": [["export", "small", "-o", "x.zip"]],
+    "export": [
+        ["export", "small", "-o", "x.zip"],
+        ["export", "small", "-o", "y.zip", "--with-report", "--with-requests"],
+        ["export", "small", "-o", "z.zip", "--redacted", "--withhold", "log", "--keep", "S1"],
+    ],
     "import": [["import", "small.zip", "-o", "x.case"]],
     "new": [["new", *INPUTS, "-o", "y.case"]],
     "amend": [["amend", "fresh", "--observation", "It rains."]],
@@ -34,14 +38,35 @@ COMMANDS: dict[str, list[list[str]]] = {
     "report": [["report", "small"], ["report", "fresh"], ["report", "small", "--format", "json"]],
     "analyze": [["analyze", *INPUTS, "-o", "z.case"]],
     "saw --check": [["saw", "small", "all", "--check"], ["saw", "small.zip", "R1", "--check"]],
+    "request explain": [["request", "explain", "small"], ["request", "explain", "small.zip", "R1"]],
+    "replay": [
+        ["replay", "small"],
+        ["replay", "small.zip", "--at", "20", "--step", "--check"],
+        ["replay", "fresh"],
+    ],
+    "fork": [["fork", "small", "--at", "R3"], ["fork", "small.zip", "--at", "40"]],
+    "diff": [
+        ["diff", "small", "20", "20"],
+        ["diff", "small", "R2", "R2"],
+        ["diff", "small", "small.zip", "--full"],
+    ],
+    "cache ls": [["cache", "ls", "small"], ["cache", "ls", "small.zip"]],
+    "cache why": [["cache", "why", "small"]],
+    "view": [["view", "small", "-o", "v.html"]],
     "prompts": [["prompts"]],
     "doctor": [["doctor"]],
     "label": [["label", "small", "right", "--note", "so it was"]],
     "erase": [["erase", "small", "--yes"]],
+    "evaluate": [["evaluate", "bugs"], ["evaluate", "bugs", "--keep", "kept", "--only", "cart"]],
     "measure consolidation": [
         ["measure", "consolidation", "small"],
         ["measure", "consolidation", "small.zip", "--all-phases", "--per-request"],
     ],
+    "measure cache": [
+        ["measure", "cache", "small"],
+        ["measure", "cache", "--package", "small.zip"],
+    ],
+    "tables": [["tables", "small", "-o", "t.db"], ["tables", "small.zip", "-o", "t.db"]],
 }
 OTHER = {"show", "saw", "act", "config"}
 """Rows whose document is described in words; each has a test of its own below."""

@@ -110,6 +110,12 @@ def test_a_nonsensical_record_is_one_line_for_every_command(
             assert "Traceback" not in capsys.readouterr().err
     for arguments in (["saw", str(path), "all", "--check"], ["saw", str(path), "--decoded"]):
         assert run(arguments) in (0, 1, 2, 5)
+    for arguments in (
+        ["measure", "cache", str(package)],
+        ["measure", "consolidation", str(package), "--all-phases"],
+        ["tables", str(package), "-o", str(path.with_suffix(".db"))],
+    ):
+        assert run(arguments) in (0, 1, 2, 5)
     assert run(["run", str(path)]) in (0, 3, 5)
     assert run(["cases"]) == 0
 

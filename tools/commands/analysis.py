@@ -1,13 +1,14 @@
-"""The main job: analyze, run, status, report."""
+"""The main job: analyze, run, status, report, view."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tools.commands import cases
-from tools.commands.options import Case, Json, Record
+from tools.commands.options import Case, Force, Json, Record
 from tools.exits import UserError
 
 Providers = Annotated[
@@ -31,13 +32,13 @@ NoEgress = Annotated[
     ),
 ]
 Format = Annotated[
-    str, typer.Option("--format", metavar="md|json", help="How to print the report.")
+    str, typer.Option("--format", metavar="md|json|html", help="How to print the report.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
-    for command in (analyze, run, status, report):
+    for command in (analyze, run, status, report, view):
         app.command()(command)
 
 
@@ -144,17 +145,45 @@ def report(case: Record, format: Format = "md", json: Json = False) -> None:
     _print_report(case, "json" if json else format)
 
 
-def _print_report(case: str, form: str) -> None:
-    from projections.report import report as build
-    from projections.state import fold
+def view(
+    case: Record,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE.html", help="Default: a temporary file."),
+    ] = None,
+    force: Force = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open it in the browser.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the whole case as one page in the browser: no scripts, nothing is loaded."""
     from tools.output import print_json, say
+    from tools.viewing import open_page, write_page
+
+    path = write_page(case, output, force=force)
+    opened = not no_browser and not json and open_page(path)
+    if json:
+        print_json({"page": str(path)})
+    else:
+        say(f"{path}{'' if opened else ': open it in a browser'}")
+
+
+def _print_report(case: str, form: str) -> None:
+    from tools.output import print_json, raw, say
     from tools.rendering import report_markdown
+    from tools.reporting import report_json
     from tools.selecting import open_record
 
-    if form not in ("md", "json"):
-        raise UserError(f"--format {form}: a report is printed as md or json")
+    if form not in ("md", "json", "html"):
+        raise UserError(f"--format {form}: a report is printed as md, json or html")
     with open_record(case) as record:
-        shown = build(fold(record.events()), record)
+        if form == "html":
+            from tools.pages import report_page
+
+            raw(report_page(record).encode())
+            return
+        shown = report_json(record)
     if form == "json":
         print_json(shown)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,12 +35,20 @@ def config(json: Json = False) -> None:
         )
 
 
-def doctor(json: Json = False) -> None:
+def doctor(
+    provider: Annotated[
+        list[str] | None,
+        typer.Option("--provider", metavar="NAME", help="Also ask this provider; spends nothing."),
+    ] = None,
+    json: Json = False,
+) -> None:
     """Say what is missing on this machine. Exit 1 if something needed is."""
-    from tools.diagnosis import examine
+    from tools.diagnosis import examine, examine_provider
     from tools.output import print_json, table
 
     checks = examine()
+    for name in provider or []:
+        checks += examine_provider(name)
     if json:
         print_json({"ok": _all_well(checks), "checks": [check._asdict() for check in checks]})
     else:

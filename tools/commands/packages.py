@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tools.commands.options import Case, Force, Json
+from tools.exits import UserError
 
 
 def register(app: typer.Typer) -> None:
@@ -20,34 +21,57 @@ def export(
     case: Case,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE.zip", help="Default: NAME.zip here."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE.zip",
+            help="Default: NAME.zip here, NAME-redacted.zip with --redacted.",
+        ),
+    ] = None,
+    with_requests: Annotated[
+        bool, typer.Option("--with-requests", help="Add every request as `saw` prints it.")
+    ] = False,
+    with_report: Annotated[
+        bool, typer.Option("--with-report", help="Add the report, as Markdown and JSON.")
+    ] = False,
+    redacted: Annotated[
+        bool,
+        typer.Option(
+            "--redacted",
+            help="Make a copy for sharing: sources, logs and databases, or what --withhold names, "
+            "are left out with all that quotes them. It still verifies; it cannot be imported.",
+        ),
+    ] = False,
+    withhold: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--withhold",
+            metavar="WHAT",
+            help="Artefact S2, evidence E12, request R5, a kind (source, log, database, report, "
+            "observation) or position #57; repeatable.",
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="ARTEFACT",
+            help="Keep this artefact although it has lines in common with a withheld one.",
+        ),
     ] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Write a portable package: deterministic bytes, readable with stock unzip."""
-    from ledger import packing
-    from tools.output import head_json, print_json, say
-    from tools.packaging import prompt_members
-    from tools.selecting import find_case, open_case
+    from tools.exporting import Wanted, export_case
+    from tools.selecting import find_case_file
 
-    path = find_case(case)
-    target = output or Path(f"{path.stem}.zip")
-    with open_case(str(path)) as book:
-        identity = packing.write(book, target, extra=prompt_members(book), overwrite=force)
-        head = book.head
-    if json:
-        print_json(
-            {
-                "package": str(target),
-                "identity": identity,
-                "bytes": target.stat().st_size,
-                "head": head_json(head),
-            }
-        )
-    else:
-        say(f"{target}: {target.stat().st_size} bytes, {head.position} events, identity {identity}")
-        say("It holds everything that was taken in: report, logs, source and databases.")
+    if (withhold or keep) and not redacted:
+        raise UserError("--withhold and --keep go with --redacted")
+    path = find_case_file(case)
+    name = f"{path.stem}{'-redacted' if redacted else ''}.zip"
+    wanted = Wanted(with_requests, with_report, redacted, withhold or [], keep or [])
+    export_case(path, output or Path(name), wanted, force=force, json=json)
 
 
 def import_(
@@ -59,15 +83,13 @@ def import_(
     json: Json = False,
 ) -> None:
     """Rebuild the ledger of a package, with the same head; verified first."""
-    from ledger.package import Package, restore
+    from tools.exporting import import_package
     from tools.output import head_json, print_json, say
     from tools.selecting import SUFFIX, case_file, prepared_cases_folder
 
-    with Package(package) as opened:
-        target = (
-            case_file(output) if output else prepared_cases_folder() / f"{package.stem}{SUFFIX}"
-        )
-        head = restore(opened, target)
+    target = case_file(output) if output else None
+    target = target or prepared_cases_folder() / f"{package.stem}{SUFFIX}"
+    head = import_package(package, target)
     if json:
         print_json(
             {

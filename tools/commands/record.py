@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import time
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,12 +16,12 @@ from tools.commands.options import Case, Json, Record
 from tools.exits import AnswerIsNo, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ledger.book import Book
     from ledger.events import Event
     from ledger.package import Package
-    from ledger.reader import Entry, Head
+    from ledger.reader import Head
     from ledger.verify import Report
     from projections.saw import Check
 
@@ -50,30 +54,22 @@ def log(
     json: Json = False,
 ) -> None:
     """Print the timeline: what happened, in order."""
-    from projections.timeline import line
-    from tools.output import head_json, one_line, print_json, say
+    from tools.output import head_json, print_json, say
     from tools.selecting import open_record
 
     with open_record(case) as record:
-        entries = _limited(_matching(_entries(record, after, follow), kind or []), limit)
+        moments = islice(_matching(_moments(record, after, follow), kind or []), limit)
         if json and not follow:
-            events = [_as_json(*entry) for entry in entries]
+            events = [_moment_json(moment) for moment in moments]
             head = head_json(record.head)
             print_json({"case_id": record.case_id, "head": head, "events": events})
             if not events:
                 _remark_on_kinds(kind, limit)
             return
         found = False
-        for entry in entries:
+        for moment in moments:
             found = True
-            if json:
-                print_json(_as_json(*entry))
-            else:
-                topic = entry.event.TOPIC.partition("/")[0]
-                moment = entry.event.at.replace("T", " ")[:23]
-                say(
-                    f"{entry.position:>5}  {moment}  {topic:<24} {one_line(line(entry.event), 160)}"
-                )
+            print_json(_moment_json(moment)) if json else say(_moment_line(moment))
         if not found:
             _remark_on_kinds(kind, limit)
 
@@ -102,9 +98,9 @@ def show(
         if raw:
             if payload is None:
                 raise UserError(f"{what}: has no payload; leave --raw out to see the event")
-            write_raw(payload)
+            write_raw(_bytes_of(what, payload))
         elif json:
-            print_json(shown | ({"content": _readable(payload)} if payload is not None else {}))
+            print_json(shown | ({"content": _readable(payload)} if payload else {}))
         else:
             _print_thing(shown, payload)
 
@@ -175,30 +171,57 @@ def recover(
 # What they share --------------------------------------------------------------------------------
 
 
-def _entries(record: Book | Package, after: int, follow: bool) -> Iterator[Entry]:
+class _Moment(NamedTuple):
+    """A place of the ledger; `event` is None where it is withheld in this copy."""
+
+    position: int
+    topic: str
+    event: Event | None
+
+
+def _moments(record: Book | Package, after: int, follow: bool) -> Iterator[_Moment]:
     from ledger.book import Book
 
-    yield from record.events(after=after)
+    yield from _so_far(record, after)
     position = max(after, record.head.position)
     while follow and isinstance(record, Book):
         time.sleep(0.3)
         record.refresh()
-        yield from record.events(after=position)
+        yield from _so_far(record, position)
         position = max(position, record.head.position)
 
 
-def _matching(entries: Iterator[Entry], kinds: list[str]) -> Iterator[Entry]:
-    for entry in entries:
-        topic = entry.event.TOPIC.partition("/")[0]
+def _so_far(record: Book | Package, after: int) -> Iterator[_Moment]:
+    """Yield events in order, withheld ones in their places."""
+    from tools.sharing import hidden_rows
+
+    shown = (_Moment(n, event.TOPIC, event) for n, event in record.events(after=after))
+    hidden = [_Moment(n, row.topic, None) for n, row in hidden_rows(record, after=after).items()]
+    return merge(shown, hidden, key=attrgetter("position"))
+
+
+def _matching(moments: Iterator[_Moment], kinds: list[str]) -> Iterator[_Moment]:
+    for moment in moments:
+        topic = moment.topic.partition("/")[0]
         noun = topic.partition(".")[0]
         if not kinds or any(kind == noun or fnmatchcase(topic, kind) for kind in kinds):
-            yield entry
+            yield moment
 
 
-def _limited(entries: Iterator[Entry], limit: int | None) -> Iterator[Entry]:
-    from itertools import islice
+def _moment_line(moment: _Moment) -> str:
+    from projections.timeline import line
+    from tools.output import one_line
 
-    return entries if limit is None else islice(entries, limit)
+    event = moment.event
+    at = event.at.replace("T", " ")[:23] if event else ""
+    text = one_line(line(event), 160) if event else "withheld"
+    return f"{moment.position:>5}  {at:<23}  {moment.topic.partition('/')[0]:<24} {text}"
+
+
+def _moment_json(moment: _Moment) -> dict[str, Any]:
+    if moment.event is None:
+        return {"position": moment.position, "topic": moment.topic, "withheld": True}
+    return _as_json(moment.position, moment.event)
 
 
 def _remark_on_kinds(kinds: list[str] | None, limit: int | None) -> None:
@@ -216,47 +239,78 @@ def _as_json(position: int, event: Event) -> dict[str, Any]:
     }
 
 
-def _look_up(record: Book | Package, what: str) -> tuple[dict[str, Any], bytes | None]:
-    """Return what a position, ID or digest names, as JSON, and its payload if it has one."""
+def _look_up(
+    record: Book | Package, what: str
+) -> tuple[dict[str, Any], Callable[[], bytes] | None]:
+    """Return what a position, ID or digest names, as JSON, and how to get its payload."""
     from projections.naming import find
+    from tools.sharing import hidden_rows
 
     if what.startswith("sha256:"):
         if all(digest != what for digest, _ in record.stored_payloads()):
             raise UserError(f"{what}: no such payload in this case")
-        return {"digest": what}, record.payload(what)
+        return {"digest": what}, partial(record.payload, what)
     if what.isdecimal():
-        position = int(what[:19])
-        entry = next(record.events(position, after=position - 1), None)
-        if entry is None or len(what) > 19:
-            raise UserError(f"{what}: the ledger ends at position {record.head.position}")
-        return _as_json(*entry), None
+        return _at_position(record, what), None
     thing = find(record.events(), what)
     if thing is None:
-        raise UserError(f"{what}: no such ID in this case; `log` lists what there is")
+        hidden = len(hidden_rows(record))
+        more = f"; {hidden} events are withheld in this copy" if hidden else ""
+        raise UserError(f"{what}: no such ID in this case; `log` lists what there is{more}")
     shown = {"id": thing.id, **_as_json(thing.position, thing.event)}
     if thing.value is not None:
         shown = {"id": thing.id, "position": thing.position, **thing.value}
-    return shown, record.payload(thing.payload.digest) if thing.payload else None
+    return shown, partial(record.payload, thing.payload.digest) if thing.payload else None
 
 
-def _readable(payload: bytes) -> Any:
-    """Return a payload as the JSON value it is, else as text, else as base64."""
+def _at_position(record: Book | Package, what: str) -> dict[str, Any]:
+    from tools.sharing import hidden_rows
+
+    position = int(what[:19])
+    entry = next(record.events(position, after=position - 1), None)
+    if entry is not None and len(what) <= 19:
+        return _as_json(*entry)
+    row = hidden_rows(record, position, after=position - 1).get(position)
+    if row is None:
+        raise UserError(f"{what}: the ledger ends at position {record.head.position}")
+    return _moment_json(_Moment(position, row.topic, None)) | {
+        "leaf": row.leaf().hex(),
+        "chain": row.chain.hex(),
+    }
+
+
+def _bytes_of(what: str, payload: Callable[[], bytes]) -> bytes:
+    from ledger.errors import PayloadWithheld
+
+    try:
+        return payload()
+    except PayloadWithheld:
+        raise PayloadWithheld(f"{what}: its payload is withheld in this copy") from None
+
+
+def _readable(payload: Callable[[], bytes]) -> Any:
+    """Return a payload as the JSON value it is, else as text, else as base64; or that it is not
+    there.
+    """
     import base64
 
     from ledger.canonical import from_bytes
-    from ledger.errors import CanonicalError
+    from ledger.errors import CanonicalError, PayloadWithheld
 
     try:
-        return from_bytes(payload)
+        data = payload()
+        return from_bytes(data)
+    except PayloadWithheld:
+        return {"withheld": True}
     except CanonicalError:
         pass
     try:
-        return payload.decode()
+        return data.decode()
     except UnicodeDecodeError:
-        return {"base64": base64.b64encode(payload).decode()}
+        return {"base64": base64.b64encode(data).decode()}
 
 
-def _print_thing(shown: dict[str, Any], payload: bytes | None) -> None:
+def _print_thing(shown: dict[str, Any], payload: Callable[[], bytes] | None) -> None:
     from tools.output import say
 
     for line in _indented(shown):
@@ -293,16 +347,16 @@ def _verified(case: str, sealed: Head | None) -> tuple[Report, list[Check]]:
     """Return what the ledger says of itself, and every saved request rebuilt."""
     from ledger.book import Book
     from ledger.errors import LedgerDamaged, NotALedger, PackageRefused
-    from ledger.package import Package, verify_package
+    from ledger.package import Package
     from ledger.verify import Report, verify_book
+    from tools.packaging import verify_whole
     from tools.selecting import find_case, is_zip
 
     path = find_case(case)
     try:
         if is_zip(path):
             with Package(path) as package:
-                report = verify_package(package, sealed)
-                _note_unproved(package, report)
+                report = verify_whole(package, sealed)
                 return report, _rebuilt(package, report)
         with Book.open(path) as book:
             report = verify_book(book, sealed)
@@ -311,21 +365,6 @@ def _verified(case: str, sealed: Head | None) -> tuple[Report, list[Check]]:
         report = Report()
         report.damage(getattr(error, "position", None), str(error))
         return report, []
-
-
-def _note_unproved(package: Package, report: Report) -> None:
-    """Say which members nothing in the record proves: they are taken as they are."""
-    from ledger.verify import Finding
-    from tools.packaging import prompt_members
-
-    if not report.ok:
-        return
-    known = prompt_members(package)
-    for name in package.members:
-        if name.startswith("derived/") or (
-            name.startswith("prompts/") and package.member(name) != known.get(name)
-        ):
-            report.findings.append(Finding("note", None, f"{name} is not proved by the record"))
 
 
 def _rebuilt(record: Book | Package, report: Report) -> list[Check]:
@@ -357,6 +396,7 @@ def _report_json(report: Report, checks: list[Check]) -> dict[str, Any]:
         "events": report.events,
         "payloads": report.payloads,
         "requests": {state: states.count(state) for state in ("same", "differs", "unchecked")},
+        "withheld": {"events": report.withheld_events, "payloads": report.withheld_payloads},
         "findings": [finding._asdict() for finding in report.findings]
         + [
             {"kind": "damage", "position": check.position, "message": check.detail}
@@ -367,12 +407,19 @@ def _report_json(report: Report, checks: list[Check]) -> dict[str, Any]:
 
 
 def _print_report(report: Report, checks: list[Check]) -> None:
+    from projections.saw import WITHHELD
     from tools.output import say
+    from tools.sharing import withheld_text
 
     for finding in report.findings:
         say(f"{finding.kind}: {finding.message}")
+    if not report.ok and not report.events:  # it could not even be opened
+        return
+    if report.ok and (report.withheld_events or report.withheld_payloads):
+        events, payloads = report.withheld_events, report.withheld_payloads
+        say(f"redacted: {withheld_text({'events': events, 'payloads': payloads})}")
     for check in checks:
-        if check.state != "same":
+        if check.state != "same" and check.detail != WITHHELD:
             say(f"{check.request} {check.state}: {check.detail}")
     same = sum(check.state == "same" for check in checks)
     rebuilt = f", {same} of {len(checks)} requests rebuilt byte for byte" if checks else ""

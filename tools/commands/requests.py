@@ -27,6 +27,13 @@ def saw(
     decoded: Annotated[
         bool, typer.Option("--decoded", help="The view as JSON, encoding and labels undone.")
     ] = False,
+    wire: Annotated[
+        bool, typer.Option("--wire", help="The body that left, cache handle replaced.")
+    ] = False,
+    at_attempt: Annotated[
+        int | None,
+        typer.Option("--at-attempt", metavar="N", help="The body of attempt N; default: the last."),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Rebuild it and compare; exit 1 on a difference.")
     ] = False,
@@ -34,7 +41,7 @@ def saw(
 ) -> None:
     """Print exactly what the model saw: the archived bytes, digest checked."""
     from tools.output import print_json, say
-    from tools.sawing import checks_of, decoded_view, document_of
+    from tools.sawing import checks_of, decoded_view, document_of, wire_of
     from tools.selecting import open_record
 
     with open_record(case) as record:
@@ -50,7 +57,9 @@ def saw(
             return
         if request == "all":
             raise UserError("`all` goes with --check; name one request to see it")
-        if decoded:
+        if wire or at_attempt is not None:
+            _write(wire_of(record, request, at_attempt))
+        elif decoded:
             print_json(decoded_view(record, request))
         else:
             _write(document_of(record, request))

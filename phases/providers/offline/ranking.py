@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from phases.providers.offline import points as table
 from phases.providers.offline.calls import Calls
 from phases.providers.offline.clues import Clues, Linked
 from phases.providers.offline.corpus import Corpus
@@ -20,7 +21,7 @@ from phases.providers.offline.data import Odd
 from phases.providers.offline.outline import Definition
 from phases.providers.offline.scoring import Pool, counts
 from phases.providers.offline.telling import Telling
-from phases.providers.offline.tracing import MOST_FROM_DATA, Tracer, Use, is_expression
+from phases.providers.offline.tracing import Tracer, Use, is_expression
 from phases.providers.offline.words import is_identifier, stems
 
 _PACKAGING_FILES = """
@@ -39,45 +40,10 @@ _ROLES = {"source": 1.0, "config": 0.55, "types": 0.3, "data": 0.3, "other": 0.4
 """How likely a file of a role is the fault, other things equal; others: hardly at all."""
 _UNLIKELY = 0.12
 
-_TEXT = 1.5
-"""Points of the function whose words fit best, of all that were read."""
-
-_DEFINES = 0.9
-"""Points for the only definition of a name of the report: often only the way in to the fault."""
-
-_FRAME = 1.6
-"""Points of the innermost frame of our own code: right in about half of the cases."""
-
-_OWN_FAULT = 4.5
-"""Points of the innermost frame of a trace if it is ours and the language itself complains there,
-about an index, a key, a name or a type: nobody raised that on purpose.
-"""
-
-_PATH = 1.5
-"""Most points for words of the report in a path."""
-
-_WORKS = 0.3
-"""A file that is named like what the report says works is not named like what does not."""
-
-_CALLEE = 1.5
-"""Points of the best definition of a function that a named function calls: one step inwards."""
-
-_SPELLED = {"title": 1.2, "code": 0.7, "text": 0.4}
-"""Points of a folder or file name that the report spells out, by where it does."""
-
-_REACHED = 1.5
-"""Points of a surely deciding line that is called from what the report names: it takes part."""
-
-_CAUGHT = 2.5
-"""Points of the function that caught an error which the report does not speak of."""
-
 _HANDLER = re.compile(r"^\s*(except\b|\}?\s*catch\b)|\.catch\(")
 
 _NEAR = 3
 """Ranks count as 1 / (_NEAR + rank): the first places differ most."""
-
-_QUERIES = {"report": 1.3, "title": 1.0, "prose": 0.8, "names": 0.9, "data": 1.0, "inside": 0.0}
-"""How much a search counts by what it asked for."""
 
 
 class Framed(NamedTuple):
@@ -130,6 +96,7 @@ class Ranker:
         self.clues = clues
         self.corpus = corpus
         self.tracer = Tracer(clues, corpus)
+        self.points = table.POINTS
 
     def places(self) -> list[Place]:
         """Return the files that something speaks for, most likely first."""
@@ -188,13 +155,14 @@ class Ranker:
     def _query_weight(self, purpose: str) -> float:
         """Return what a search counts; one that odd rows suggested less if they may be chance."""
         chance = purpose == "data" and not any(odd.codes for odd in self.odd)
-        return _QUERIES[purpose] * (0.4 if chance else 1.0)
+        return self.points.search[purpose] * (self.points.chance if chance else 1.0)
 
     def _frames(self) -> Iterator[Signal]:
         """Frames are a boost: the innermost of ours most, callers less."""
         best: dict[str, Signal] = {}
         for place in self.framed:
-            points = (_OWN_FAULT if place.own_fault else _FRAME) / (1 + 0.4 * place.nearness)
+            full = self.points.own_fault if place.own_fault else self.points.frame
+            points = full / (1 + 0.4 * place.nearness)
             label = f"stands in the stack trace, at line {place.line}"
             shown = self.corpus.quoting(place.path, place.line, place.line)
             signal = Signal(place.path, points, "frame", label, (*shown[:1], place.observation))
@@ -238,9 +206,9 @@ class Ranker:
         for asked, found in places.items():
             ours = [x for x in found if self.clues.catalog.role(x[1].path) in ("source", "")]
             paths = {d.path: evidence for evidence, d in reversed(ours)}
-            sure = 1.0 if is_identifier(asked) else 0.4
+            sure = 1.0 if is_identifier(asked) else self.points.plain_word
             for path, evidence in sorted(paths.items()):
-                points = sure * _DEFINES / len(paths) ** 0.7
+                points = sure * self.points.defines / len(paths) ** 0.7
                 yield Signal(
                     path,
                     points,
@@ -255,7 +223,8 @@ class Ranker:
             paths = dict.fromkeys(path for path, _, _ in uses.hits)
             ours = [p for p in paths if self.clues.catalog.role(p) in ("source", "config", "")]
             message = uses.name in self.clues.messages
-            weight, kind = (1.4, "message") if message else (0.7, "uses")
+            kind = "message" if message else "uses"
+            weight = self.points.message if message else self.points.uses
             label = f"holds the error's text, “{uses.name}”" if message else f"uses `{uses.name}`"
             if is_expression(uses.name):
                 continue
@@ -266,7 +235,8 @@ class Ranker:
         """Modules that report or log name with dots: `shop.basket` is shop/basket.py."""
         traced = {linked.frame.path.rpartition("/")[2] for linked in self.clues.frames}
         for item in self.clues.case.observations:
-            points = 0.5 if item.source == "report" else 0.15
+            said = item.source == "report"
+            points = self.points.module if said else self.points.module_in_log
             for mention in self.clues.mentions[item.id]:
                 if mention.kind == "symbol" and "." in mention.name:
                     for path in self.clues.catalog.modules(mention.name)[:1]:
@@ -291,14 +261,14 @@ class Ranker:
         for path in self.corpus.paths:
             words = dict.fromkeys(stems(path.rpartition(".")[0].replace("/", " ")))
             shared = sum(weights.get(word, 0.0) * self._rare(word) for word in words)
-            points = _PATH * min(1.0, shared / 6)
+            points = self.points.path * min(1.0, shared / 6)
             if self.clues.unaffected & set(stems(path.rpartition("/")[2].partition(".")[0])):
-                points *= _WORKS
+                points *= self.points.works
             yield Signal(path, points, "path", "has words of the report in its path", observed)
             for part in dict.fromkeys(path.lower().split("/")):
                 name = part.partition(".")[0]
                 if len(name) >= 5 and name in self.clues.spelled and self._spread(name) <= 0.1:
-                    points = _SPELLED[self._where_spelled(name)]
+                    points = self.points.spelled[self._where_spelled(name)]
                     label = f"has “{name}” in its path, as the report"
                     yield Signal(path, points, "path", label, observed)
 
@@ -344,7 +314,7 @@ class Ranker:
                     cited = tuple(self.corpus.read[path][:2])
                     yield Signal(
                         path,
-                        14.0,
+                        self.points.packaging,
                         "packaging",
                         f"declares which packages are installed, and `{module}` cannot be imported",
                         cited,
@@ -366,10 +336,10 @@ class Ranker:
             way = self.chains.get(definition, ()) if definition else ()
             if not way:
                 continue
-            share = use.points / MOST_FROM_DATA
+            share = use.points / self.points.data
             label = f"is called from `{way[0].name}`, which the report names" + _by_way_of(way)
             cited = [e for d in way[:3] for e in self.corpus.quoting(d.path, d.first, d.last)[:1]]
-            signal = Signal(use.path, _REACHED * share, "reached", label, tuple(cited))
+            signal = Signal(use.path, self.points.reached * share, "reached", label, tuple(cited))
             if use.path not in best or signal.points > best[use.path].points:
                 best[use.path] = signal
         yield from best.values()
@@ -387,7 +357,7 @@ class Ranker:
             for evidence, item in ours:
                 share = scores.get(item, 0.0) / top if top > 0 else 0.0
                 label = f"defines `{item.name}`, which `{caller.name}` calls"
-                yield Signal(item.path, _CALLEE * share**2, "callee", label, (evidence,))
+                yield Signal(item.path, self.points.callee * share**2, "callee", label, (evidence,))
 
     @cached_property
     def inner_names(self) -> dict[str, Definition]:
@@ -436,7 +406,7 @@ class Ranker:
             if linked.path and self._catches(linked):
                 label = f"catches the logged error in line {linked.frame.line} and goes on"
                 shown = self.corpus.quoting(linked.path, linked.frame.line, linked.frame.line)
-                yield Signal(linked.path, _CAUGHT, "caught", label, (*shown[:1], where))
+                yield Signal(linked.path, self.points.caught, "caught", label, (*shown[:1], where))
 
     def _catches(self, linked: Linked) -> bool:
         """Tell whether a handler follows a line in its function."""
@@ -479,7 +449,9 @@ class Ranker:
             if top > 0:
                 cited = self.corpus.quoting(path, definition.first, definition.last)[:2]
                 label = f"holds `{definition.qualified}`, which shares many words with the report"
-                yield Signal(path, _TEXT * (score / top) ** 2, "text", label, tuple(cited))
+                yield Signal(
+                    path, self.points.text * (score / top) ** 2, "text", label, tuple(cited)
+                )
 
     # Functions ------------------------------------------------------------------------------
 
@@ -534,17 +506,17 @@ class Ranker:
         for framed in self.framed:
             inside = framed.path == item.path and item.first <= framed.line <= item.last
             if inside or (framed.path == item.path and framed.name.rpartition(".")[2] == item.name):
-                share = max(share, 0.8 / (1 + 0.5 * framed.nearness))
+                share = max(share, self.points.in_frame / (1 + 0.5 * framed.nearness))
         for use in self.tracer.uses:
             if use.path == item.path and item.first <= use.line <= item.last:
-                share = max(share, use.points / MOST_FROM_DATA)
+                share = max(share, use.points / self.points.data)
             elif use.path == item.path and self._holds_constant(item, use.line):
-                share = max(share, 0.9 * use.points / MOST_FROM_DATA)
+                share = max(share, self.points.on_constant * use.points / self.points.data)
         names = {name.rpartition(".")[2] for name in self.clues.symbols}
         if item.name in names:
-            share += 0.2
+            share += self.points.named
         elif any(len(name) > 4 and name in item.name for name in names):
-            share += 0.15
+            share += self.points.named_like
         return share * self._best_text
 
     def _holds_constant(self, item: Definition, line: int) -> bool:

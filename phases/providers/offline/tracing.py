@@ -12,14 +12,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from phases.providers.offline import deciding
+from phases.providers.offline import points as table
 from phases.providers.offline.clues import Clues
 from phases.providers.offline.corpus import Corpus
 from phases.providers.offline.data import OF_KEYS, Odd, odd_rows
-
-MOST_FROM_DATA = 6.0
-"""Points of a line that surely goes wrong on odd rows of the report. More than all signals from
-words together usually give: it explains the report, they only resemble it.
-"""
 
 _UNTIED = 0.25
 """Odd rows that nothing ties to the report may be chance; they count like one search."""
@@ -73,6 +69,7 @@ class Tracer:
     def __init__(self, clues: Clues, corpus: Corpus) -> None:
         self.clues = clues
         self.corpus = corpus
+        self.most = table.POINTS.data
 
     @cached_property
     def odd(self) -> list[Odd]:
@@ -131,7 +128,7 @@ class Tracer:
                 text = self.corpus.lines(path).get(number, "")
                 complete = any(column in text for column in rest)
                 joins = " join " in f" {text.lower()}"
-                points = MOST_FROM_DATA * (1.0 if joins else 0.7) * (0.2 if complete else 1.0)
+                points = self.most * (1.0 if joins else 0.7) * (0.2 if complete else 1.0)
                 if not _DECLARES.search(text):
                     found.append(Use(path, number, points, uses.evidence, "part", odd))
         return sorted(found, key=lambda u: (-u.points, u.path, u.line))[:_MANY]
@@ -150,8 +147,8 @@ class Tracer:
                 share = shares.get(item.way, 0.0) * self._certainty(path, item, odd, lines)
                 cited = self.corpus.quoting(path, item.line, item.line)
                 old = found.get((path, item.line))
-                if share > 0 and cited and (old is None or old.points < MOST_FROM_DATA * share):
-                    use = Use(path, item.line, MOST_FROM_DATA * share, cited[0], item.way, odd)
+                if share > 0 and cited and (old is None or old.points < self.most * share):
+                    use = Use(path, item.line, self.most * share, cited[0], item.way, odd)
                     found[path, item.line] = use
         return list(found.values())
 

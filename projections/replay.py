@@ -1,0 +1,89 @@
+"""A case as it was at any position: its state, what the model had seen, what each event changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from ledger.events import Event, RequestPrepared, RequestSent
+from ledger.reader import CaseReader
+from projections.diffing import Change, state_changes
+from projections.state import State, fold
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request that was saved by a position.
+
+    Attributes:
+        position: where it was prepared.
+        characters: of all messages together, without the output schema.
+        sent: the position of its first sending; None if it had not left yet: nobody had seen it.
+        status: what had become of it (`projections.state.Request`).
+    """
+
+    request: str
+    phase: str
+    protocol: str
+    document: str
+    position: int
+    characters: int
+    estimated_tokens: int
+    sent: int | None = None
+    status: str = "prepared"
+
+    def as_json(self) -> dict[str, Any]:
+        return vars(self).copy()
+
+
+class Moment(NamedTuple):
+    """One event and what it changed in the state."""
+
+    position: int
+    event: Event
+    changes: tuple[Change, ...]
+
+
+def state_at(reader: CaseReader, position: int) -> State:
+    """Return the state after the event at a position: what a run saw that stood there.
+
+    Raises:
+        LedgerDamaged: an event does not follow from those before it.
+        UnknownEvent: an event up to there was written by a newer release.
+    """
+    return fold(reader.events(position))
+
+
+def seen_by(reader: CaseReader, position: int) -> list[Seen]:
+    """Return the requests saved up to a position, in order."""
+    seen: dict[str, Seen] = {}
+    state = State()
+    for entry in reader.events(position):
+        state = fold([entry], state)
+        match entry.event:
+            case RequestPrepared() as event:
+                seen[event.request] = _seen(event, entry.position)
+            case RequestSent(request=name) if seen[name].sent is None:
+                seen[name] = replace(seen[name], sent=entry.position)
+    return [replace(item, status=state.requests[item.request].status) for item in seen.values()]
+
+
+def walk(reader: CaseReader, upto: int, after: int = 0) -> Iterator[Moment]:
+    """Yield every event with `after` < position ≤ `upto`, with what it changed."""
+    state = state_at(reader, after)
+    for entry in reader.events(upto, after=after):
+        before, state = state, fold([entry], state)
+        yield Moment(entry.position, entry.event, tuple(state_changes(before, state)))
+
+
+def _seen(event: RequestPrepared, position: int) -> Seen:
+    return Seen(
+        event.request,
+        event.phase,
+        event.protocol,
+        event.document.digest,
+        position,
+        event.characters,
+        event.estimated_tokens,
+    )

@@ -1,0 +1,67 @@
+"""Scoring a provider, prompt or encoding on already fixed bugs: evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tools.commands.analysis import NoEgress, Protocols, Providers
+from tools.commands.options import Json
+from tools.exits import AnswerIsNo
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this group."""
+    app.command()(evaluate)
+
+
+def evaluate(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Holds a folder a case: report, source, truth.")
+    ],
+    provider: Providers = None,
+    protocol: Protocols = None,
+    no_egress: NoEgress = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Cases analysed at once.")] = 1,
+    truth: Annotated[
+        Path | None,
+        typer.Option("--truth", metavar="DIR", help="Where NAME/truth.json is, if kept apart."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this case; repeatable.")
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep", metavar="DIR", help="Keep the ledgers here; finished ones are not run again."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="FILE", help="Compare with an earlier result (-o)."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON too."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Analyse folders of already fixed bugs and score the diagnoses against what was fixed."""
+    from tools.evaluating import Evaluation, evaluate
+    from tools.output import print_json
+    from tools.results import is_good, show, write
+    from tools.running import Wanted
+
+    wanted = Wanted(provider or [], protocol or [], no_egress or [])
+    asked = Evaluation(folder, wanted, truth, tuple(only or ()), jobs, keep, quiet=json)
+    result = evaluate(asked, against)
+    if output:
+        write(output, result)
+    if json:
+        print_json(result)
+    else:
+        show(result)
+    if not is_good(result):
+        raise AnswerIsNo
