@@ -64,6 +64,8 @@ def main() -> None:
     job = json.loads(sys.stdin.buffer.read())
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most = int(60 + 4 * job["seconds"])  # ends what hangs inside a C function
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     signal.signal(signal.SIGPROF, _hang)
     sys.path[:0] = job["paths"]
     if job["overlay"]:

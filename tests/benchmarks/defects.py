@@ -47,6 +47,9 @@ INSTALLED = "/srv/app/venv/lib/python3.11/site-packages"
 SECONDS = 2
 """CPU seconds of one probe; most take milliseconds."""
 
+STUCK = 600
+"""Seconds after which a process that hangs where no signal reaches it is given up."""
+
 PROBES = 200
 """Probes of a package, at most; each is run a few times."""
 
@@ -145,13 +148,16 @@ class Package:
             "root": str(self.root), "shown": INSTALLED,
             "seconds": SECONDS * (20 if trace else 1),
         }  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-P", "-S", "-W", "ignore", str(CHILD)],
-            input=json.dumps(job).encode(), capture_output=True,
-            env={"PYTHONHASHSEED": "0", "PATH": os.defpath, "LANG": "C.UTF-8"},
-            cwd=self.root.parent, timeout=120 + 2 * SECONDS * len(probes), check=False,
-        )  # fmt: skip
-        return [_outcome(json.loads(line)) for line in done.stdout.splitlines()]
+        command = [sys.executable, "-P", "-S", "-W", "ignore", str(CHILD)]
+        try:
+            out = subprocess.run(
+                command, input=json.dumps(job).encode(), capture_output=True, cwd=self.root.parent,
+                env={"PYTHONHASHSEED": "0", "PATH": os.defpath, "LANG": "C.UTF-8"},
+                timeout=STUCK, check=False,
+            ).stdout  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            out = error.stdout or b""
+        return [_outcome(json.loads(line)) for line in out.splitlines() if line.endswith(b"}")]
 
 
 def _outcome(found: dict[str, Any]) -> Outcome:
@@ -586,7 +592,7 @@ def make(target: Path, seed: int, each: int, only: list[str], cache: Path) -> in
             count = 0
             for count, defect in enumerate(defects(package, each, pick), 1):
                 name = f"{re.sub('[^a-z0-9]+', '-', row['name'].lower())}-{count:02}"
-                write_case(target / name, package, defect, pick)
+                write_case(target / name, package, defect, random.Random(f"{seed} {name}"))
             total += count
             print(f"{row['name']:<16} {count:>3} defects", flush=True)
     return total

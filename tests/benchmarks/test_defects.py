@@ -126,7 +126,7 @@ def test_probes_that_change_from_run_to_run_or_cannot_run_are_left_out(package: 
 def found(package: Package) -> list[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generator, "SECONDS", 0.2)  # what hangs here does so at once
-        return [d for seed in range(4) for d in defects(package, 12, random.Random(seed))]
+        return [d for seed in range(6) for d in defects(package, 12, random.Random(seed))]
 
 
 def test_a_defect_shows_in_its_probe(package: Package, found: list[Any]) -> None:

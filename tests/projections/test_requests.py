@@ -146,7 +146,8 @@ def test_a_missing_context_is_a_difference(book: Book) -> None:
 
         def events(self, upto: int | None = None, *, after: int = 0) -> object:
             entries = book.events(upto, after=after)
-            return (entry for entry in entries if not isinstance(entry.event, ContextCreated))
+            kept = (entry for entry in entries if not isinstance(entry.event, ContextCreated))
+            return (entry._replace(position=number) for number, entry in enumerate(kept, start=1))
 
         def payload(self, digest: str) -> bytes:
             return book.payload(digest)

@@ -301,7 +301,8 @@ def test_a_key_that_a_server_repeats_everywhere_is_nowhere(
     with serving(parrot, keys=(canary,)) as server:
         repeats(server, canary)
         configure(desk, server)
-        assert cli.run(["run", "small.case"]) == 0
+        most = str(len(everywhere(canary)) + 3)
+        assert cli.run(["run", "small.case", "--max-requests", most]) == 0
         assert cli.run(["log", "small.case", "--json"]) == 0
         assert cli.run(["export", "small.case", "-o", "small.zip", "--with-requests"]) == 0
     printed = capfd.readouterr()
@@ -408,23 +409,23 @@ def test_a_process_of_its_own_tells_nothing_either(
 
 
 def test_a_defect_of_ours_does_not_print_the_key(
-    canary: str, desk: Path, monkeypatch: pytest.MonkeyPatch
+    desk: Path, key: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*arguments: object) -> None:
         raise RuntimeError("a defect")
 
+    canary = KEYS["quotes, backslashes"]
+    monkeypatch.setenv("GEMINI_API_KEY", canary)
     with serving(Parrot(canary, desk), keys=(canary,)) as server:
         configure(desk, server)
         for place in ("has_answer", "read"):
-            monkeypatch.setattr(replies, place, broken)
-            with pytest.raises(RuntimeError, match="a defect") as caught:
-                cli.run(["run", "small.case"])
+            with monkeypatch.context() as patch:
+                patch.setattr(replies, place, broken)
+                with pytest.raises(RuntimeError, match="a defect") as caught:
+                    cli.run(["run", "small.case"])
             text = "".join(traceback.format_exception(caught.value))
             assert "a defect" in text
             assert WORD.decode() not in text
-            monkeypatch.undo()
-            monkeypatch.setenv("GEMINI_API_KEY", canary)
-            monkeypatch.chdir(desk)
 
 
 def test_a_failure_holds_the_key_nowhere(canary: str, server_of: Callable[..., Any]) -> None:
@@ -457,7 +458,7 @@ def server_of(key: None) -> Iterator[Callable[[str], tuple[GeminiServer, Gemini]
 # Where a key goes -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [302, 307, 308])
 @pytest.mark.parametrize("operation", ["generate", "create", "list", "delete", "models"])
 def test_a_redirect_is_not_followed(
     server_of: Callable[..., Any], understood: Path, operation: str, status: int
