@@ -12,7 +12,7 @@ from ledger import canonical
 from ledger.reader import CaseReader
 from phases.catalogs import WITHHELD
 from phases.investigation.actions import bindings
-from phases.settings import Settings
+from phases.settings import REMOTE, WHEREABOUTS, Settings
 from projections.contexts import Material
 
 FORMAT = 1
@@ -20,16 +20,19 @@ ACTIONS_PER_STEP = 4
 EARLY_REVIEWS = 3
 CACHE_CONTEXT = "cache_context_version"
 BEFORE_VERSIONS = "instructions_v1"
+_NOT_PINNED = frozenset({CACHE_CONTEXT, *WHEREABOUTS})
 
 
 def snapshot(settings: Settings) -> dict[str, Any]:
     """Return the snapshot document. Protocols are in it only if the user pinned them."""
     values = settings.model_dump(mode="json", exclude_defaults=True)
-    gemini = {key: value for key, value in values.pop("gemini", {}).items() if key != CACHE_CONTEXT}
-    if version := _cache_context_version(settings):
-        gemini[CACHE_CONTEXT] = version
-    if gemini:
-        values["gemini"] = gemini
+    for name in REMOTE:
+        section = values.pop(name, {})
+        kept = {key: value for key, value in section.items() if key not in _NOT_PINNED}
+        if name == "gemini" and (version := _cache_context_version(settings)):
+            kept[CACHE_CONTEXT] = version
+        if kept:
+            values[name] = kept
     return {"format": FORMAT, "settings": values, "tools": bindings(), "policy": policy(settings)}
 
 

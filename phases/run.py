@@ -348,6 +348,7 @@ class Run:
         """Return a provider as these settings have it; a pinned request keeps its own."""
         if given := self._providers.get(specification):
             return given
+        settings = settings.with_keys_of(self.settings)
         key = (specification, settings.gemini, settings.openai_compatible)
         if key not in self._opened:
             self._opened[key] = open_provider(specification, settings)

@@ -71,7 +71,31 @@ class PriceRow(_Section):
     storage: Annotated[Usd, Field(description="USD for a million cached tokens and hour")] = ""
 
 
-class Gemini(_Section):
+WHEREABOUTS = ("key_variable", "key_file")
+
+
+class _Remote(_Section):
+    """What every remote provider has. Where a key is never belongs into a snapshot."""
+
+    model: Annotated[str, Field(description="model asked")] = ""
+    base_url: Annotated[str, Field(description="address of the service")] = ""
+    key_variable: Annotated[str, Field(description="environment variable with the key")] = ""
+    key_file: Annotated[str, Field(description="file with the key, instead of the variable")] = ""
+    timeout_seconds: Annotated[Seconds, Field(description="total time of one attempt")] = 600
+    max_output_tokens: Annotated[
+        int, Field(ge=256, le=1_000_000, description="limit of an answer, thoughts included")
+    ] = 16_384
+    temperature: Annotated[
+        float | None, Field(ge=0, le=2, description="sampling temperature; default: the model's")
+    ] = None
+    price: PriceRow = PriceRow()
+
+    def whereabouts(self) -> dict[str, str]:
+        """Return where the key is: what a snapshot leaves out."""
+        return {name: getattr(self, name) for name in WHEREABOUTS}
+
+
+class Gemini(_Remote):
     """Gemini through its native API."""
 
     model: Annotated[str, Field(description="model asked", min_length=1)] = "gemini-3.8-flash"
@@ -82,14 +106,6 @@ class Gemini(_Section):
     key_variable: Annotated[str, Field(description="environment variable with the key")] = (
         "GEMINI_API_KEY"
     )
-    key_file: Annotated[str, Field(description="file with the key, instead of the variable")] = ""
-    timeout_seconds: Annotated[Seconds, Field(description="total time of one attempt")] = 600
-    max_output_tokens: Annotated[
-        int, Field(ge=256, le=1_000_000, description="limit of an answer, thoughts included")
-    ] = 16_384
-    temperature: Annotated[
-        float | None, Field(ge=0, le=2, description="sampling temperature; default: the model's")
-    ] = None
     thinking_level: Annotated[
         Literal["", "low", "medium", "high"],
         Field(description="how much the model thinks; default: the model's"),
@@ -112,31 +128,20 @@ class Gemini(_Section):
     cache_create_seconds: Annotated[
         Seconds, Field(description="total time for creating a cache")
     ] = 30
-    price: PriceRow = PriceRow()
 
 
-class OpenAICompatible(_Section):
+class OpenAICompatible(_Remote):
     """A server that speaks the OpenAI chat completions API: llama.cpp, Ollama, vLLM, gateways."""
 
-    model: Annotated[str, Field(description="model asked")] = ""
     base_url: Annotated[str, Field(description="address that /chat/completions follows")] = (
         "http://127.0.0.1:8080/v1"
     )
     key_variable: Annotated[str, Field(description="environment variable with the key")] = (
         "OPENAI_API_KEY"
     )
-    key_file: Annotated[str, Field(description="file with the key, instead of the variable")] = ""
-    timeout_seconds: Annotated[Seconds, Field(description="total time of one attempt")] = 600
-    max_output_tokens: Annotated[
-        int, Field(ge=256, le=1_000_000, description="limit of an answer")
-    ] = 16_384
-    temperature: Annotated[
-        float | None, Field(ge=0, le=2, description="sampling temperature; default: the server's")
-    ] = None
     response_schema: Annotated[
         bool, Field(description="send the output schema as such, not as text")
     ] = True
-    price: PriceRow = PriceRow()
 
 
 class Settings(_Section):
@@ -156,3 +161,15 @@ class Settings(_Section):
     run: Run = Run()
     gemini: Gemini = Gemini()
     openai_compatible: OpenAICompatible = OpenAICompatible()
+
+    def with_keys_of(self, other: Settings) -> Settings:
+        """Return these settings with the keys where others, those of today, say they are."""
+        sections = {
+            name: getattr(self, name).model_copy(update=getattr(other, name).whereabouts())
+            for name in REMOTE
+        }
+        return self.model_copy(update=sections)
+
+
+REMOTE = ("gemini", "openai_compatible")
+"""Sections of remote providers."""

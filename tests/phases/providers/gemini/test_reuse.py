@@ -405,6 +405,18 @@ def test_snapshots_of_other_providers_are_what_they_were(values: Json) -> None:
     assert snapshot(changed) == snapshot(settings)
 
 
+@pytest.mark.parametrize("name", ["gemini", "openai_compatible"])
+def test_where_a_key_is_stays_out_of_snapshots_and_is_that_of_today(name: str) -> None:
+    section = {"key_variable": "MY_KEY", "key_file": "/home/somebody/key", "timeout_seconds": 60}
+    settings = Settings.model_validate({"providers": [name], name: section})
+    pinned = snapshot(settings)
+    assert b"MY_KEY" not in canonical.to_bytes(pinned)
+    assert b"somebody" not in canonical.to_bytes(pinned)
+    again = Settings.model_validate(pinned["settings"]).with_keys_of(settings)
+    assert getattr(again, name).whereabouts() == getattr(settings, name).whereabouts()
+    assert getattr(again, name).timeout_seconds == 60
+
+
 @pytest.mark.parametrize("name", ["example-v11", "example-v8", "mp-renewal-missing-invoices-v11"])
 def test_a_snapshot_that_landed_before_is_made_again_byte_for_byte(name: str) -> None:
     with Package(FROZEN / f"{name}.zip") as package:

@@ -6,6 +6,7 @@ The numbers are those of the list that they were collected in; each names where 
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from itertools import pairwise
@@ -26,6 +27,7 @@ from tests.gemini.faults import (
     Bytes,
     Delay,
     Instead,
+    Wire,
     api_error,
     edited,
     rate_limited,
@@ -33,9 +35,9 @@ from tests.gemini.faults import (
     unavailable,
     usage_edited,
 )
-from tests.gemini.replies import Reply, laid_over
+from tests.gemini.replies import Answer, Reply, laid_over
 from tests.gemini.rules import RULES, detail
-from tests.gemini.state import ModelRow
+from tests.gemini.state import Exchange, ModelRow
 from tests.phases.providers.gemini.running import names_cache
 from tests.phases.providers.gemini.surviving import (
     Sheet,
@@ -643,7 +645,7 @@ def test_a_server_that_hangs_is_left_at_the_deadline_and_tried_again(
     trial: Trial, action: str
 ) -> None:
     meets(trial, action)
-    provider = impatient(trial.server, timeout_seconds=0.25)
+    provider = impatient(trial.server, timeout_seconds=0.7)
     assert trial.go(requests=2, provider=provider).reason == "max_requests"
     failed = trial.one(e.RequestFailed)
     assert (failed.kind, failed.retryable) == ("timeout", True)
@@ -770,23 +772,39 @@ def sheets_reason(sheets: list[Sheet]) -> str:
     return line
 
 
+class Held(Action):
+    """A refusal that is sent when it may be."""
+
+    def __init__(self, refusal: Instead) -> None:
+        self.refusal = refusal
+        self.arrived, self.may_leave = threading.Event(), threading.Event()
+
+    def instead(self, exchange: Exchange) -> Answer:
+        return self.refusal.instead(exchange)
+
+    def send(self, wire: Wire, answer: Answer) -> None:
+        self.arrived.set()
+        assert self.may_leave.wait(10)
+        wire.plain(answer)
+
+
 def test_a_late_rejection_does_not_take_the_new_handle_away(
     trial: Trial, shared: tuple[Gemini, bytes]
 ) -> None:
     provider, document = shared
     gone = api_error(403, RULES["cache_missing_403"].text)
-    slow, quick, sent = Sheet("R2"), Sheet("R3"), threading.Event()
-    slow = Sheet("R2", sent.set)
-    meets(trial, Delay(0.4, gone), cached=True)
+    held = Held(gone)
+    slow, quick = Sheet("R2"), Sheet("R3")
+    meets(trial, held, cached=True)
     meets(trial, gone, cached=True)
 
     def meanwhile() -> object:
-        assert sent.wait(10)
-        while len(trial.server.exchanges("generate")) < 3:  # it has reached the server
-            threading.Event().wait(0.01)
+        assert held.arrived.wait(10)
         with pytest.raises(Failure, match="not found"):
             provider.ask(document, quick)
-        return provider.ask(document, Sheet("R4"))
+        answer = provider.ask(document, Sheet("R4"))
+        held.may_leave.set()
+        return answer
 
     late, new = at_once(lambda: provider.ask(document, slow), meanwhile)
     assert (late.kind, new.status) == ("cache_rejected", 200)
@@ -799,24 +817,30 @@ def test_a_late_rejection_does_not_take_the_new_handle_away(
     provider.release(Sheet())
 
 
-def test_many_workers_on_one_provider_get_their_own_answers(
+def test_many_workers_on_one_provider_get_their_own_records_and_answers(
     trial: Trial, shared: tuple[Gemini, bytes]
 ) -> None:
     provider, document = shared
-    names = [f"R{number}" for number in range(10, 26)]
-    trial.server.responder = lambda request: request.exchange.json["contents"][-1]["parts"][0][
-        "text"
-    ]
-    feedback = [canonical.from_bytes(document) for _ in names]
-    for value, name in zip(feedback, names, strict=True):
-        value["messages"].append({"role": "user", "content": {"correction": name}})
-    calls = [
-        lambda v=value, n=name: provider.ask(canonical.to_bytes(v), Sheet(n))
-        for value, name in zip(feedback, names, strict=True)
-    ]
-    answers = at_once(*calls)
-    for name, answer in zip(names, answers, strict=True):
-        assert provider.read(answer.body).text == canonical.to_bytes({"correction": name}).decode()
+    together = threading.Barrier(8, timeout=10)
+    sheets = [Sheet(f"R{number}", together.wait) for number in range(10, 18)]
+    trial.server.responder = lambda request: request.contents[-1]["parts"][0]["text"]
+
+    def work(sheet: Sheet) -> str | None:
+        value = canonical.from_bytes(document)
+        value["messages"].append({"role": "user", "content": {"correction": sheet.request}})
+        return provider.read(provider.ask(canonical.to_bytes(value), sheet).body).text
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # what can get mixed up, gets mixed up
+    try:
+        answers = at_once(*(lambda s=sheet: work(s) for sheet in sheets))
+    finally:
+        sys.setswitchinterval(interval)
+    for sheet, answer in zip(sheets, answers, strict=True):
+        assert answer == canonical.to_bytes({"correction": sheet.request}).decode()
+        ((wire, _),) = sheet.sent
+        assert wire
+        assert json.loads(wire)["contents"][-1]["parts"] == [{"text": answer}]
     provider.release(Sheet())
 
 
