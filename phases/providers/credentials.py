@@ -12,6 +12,7 @@ from pathlib import Path
 
 from phases.providers.base import Failure, ProviderConfigurationError
 
+LONGEST_MESSAGE = 600
 REMOVED = b"[credential removed]"
 _SALT_BYTES = 32
 _SHORTEST = 4
@@ -68,11 +69,11 @@ class Key:
 
 
 def without_key(failure: Failure, key: Key) -> Failure:
-    """Return a failure without the key: a server may say anything, our header too."""
+    """Return a failure without the key, on one line: a server may say anything, our header too."""
     partial = failure.partial
     return Failure(
         failure.kind,
-        key.removed(failure.message),
+        " ".join(key.removed(failure.message).split())[:LONGEST_MESSAGE],
         retryable=failure.retryable,
         status=failure.status,
         retry_after_ms=failure.retry_after_ms,

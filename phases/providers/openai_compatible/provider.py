@@ -21,7 +21,7 @@ from phases.providers.base import (
     Reply,
     Sending,
 )
-from phases.providers.credentials import Key, read_key
+from phases.providers.credentials import Key, read_key, without_key
 from phases.providers.openai_compatible import replies, wire
 from phases.providers.prices import configured
 from phases.providers.transport import (
@@ -73,9 +73,9 @@ class OpenAICompatible(Provider):
         got = self._exchange("POST", "/chat/completions", body, self.deadline_ms / 1000, sending)
         if got.status != 200:
             failure = self._learned(got, value, body) or replies.failure(got, sending.now())
-            raise _without_key(failure, self._key)
+            raise without_key(failure, self._key)
         if not replies.has_answer(got.body):
-            raise _without_key(replies.no_answer(got.body), self._key)
+            raise without_key(replies.no_answer(got.body), self._key)
         return Received(
             got.body,
             status=200,
@@ -120,7 +120,7 @@ class OpenAICompatible(Provider):
         try:
             got = self._line.take()
         except Failure as failure:
-            raise _without_key(failure, key) from None
+            raise without_key(failure, key) from None
         kept = {name: key.removed(value) for name, value in got.headers.items()}
         return Exchanged(got.status, kept, key.removed_from(got.body))
 
@@ -206,19 +206,6 @@ def open_provider(argument: str, settings: Settings) -> OpenAICompatible:
         )
     key = read_key(section.key_variable, section.key_file, "openai_compatible", needed=False)
     return OpenAICompatible(section.model_copy(update={"base_url": address, "model": model}), key)
-
-
-def _without_key(failure: Failure, key: Key) -> Failure:
-    """Return a failure without the key, on one line: a server may say anything, our header too."""
-    partial = failure.partial
-    return Failure(
-        failure.kind,
-        replies.line(key.removed(failure.message)),
-        retryable=failure.retryable,
-        status=failure.status,
-        retry_after_ms=failure.retry_after_ms,
-        partial=key.removed_from(partial) if partial is not None else None,
-    )
 
 
 def _unrecorded(body: bytes) -> None:
