@@ -29,21 +29,26 @@ def snapshot(settings: Settings) -> dict[str, Any]:
     for name in REMOTE:
         section = values.pop(name, {})
         kept = {key: value for key, value in section.items() if key not in _NOT_PINNED}
-        if name == "gemini" and (version := _cache_context_version(settings)):
-            kept[CACHE_CONTEXT] = version
+        if name == "gemini":
+            kept |= _always_pinned(settings)
         if kept:
             values[name] = kept
     return {"format": FORMAT, "settings": values, "tools": bindings(), "policy": policy(settings)}
 
 
-def _cache_context_version(settings: Settings) -> str:
-    """Return the version that is pinned; empty for the one from before there were versions.
+def _always_pinned(settings: Settings) -> dict[str, Any]:
+    """Return what is pinned of Gemini though it may be the default; nothing if it is not asked.
 
-    It changes what Gemini is sent, so it is pinned though it is the default. Snapshots of other
-    providers stay as they are.
+    Model and API version, because a later release may have other defaults; the version of the cache
+    context, because it changes what is sent, but for the one from before there were versions.
     """
-    version = settings.gemini.cache_context_version
-    return version if _asks_gemini(settings) and version != BEFORE_VERSIONS else ""
+    if not _asks_gemini(settings):
+        return {}
+    gemini = settings.gemini
+    pinned = {"model": gemini.model, "api_version": gemini.api_version}
+    if gemini.cache_context_version != BEFORE_VERSIONS:
+        pinned[CACHE_CONTEXT] = gemini.cache_context_version
+    return pinned
 
 
 def _asks_gemini(settings: Settings) -> bool:

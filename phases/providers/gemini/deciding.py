@@ -2,7 +2,8 @@
 
 With P tokens of prefix, N reads expected, H hours alive, prices p (prompt), c (cached), s (storage)
 and a creation that is billed like k prompts (k = 1), caching explicitly costs k·P·p + N·P·c + P·s·H
-and sending inline N·P·p; explicit pays when N > (k·p + s·H)/(p - c).
+and sending inline N·P·p; explicit pays when N > (k·p + s·H)/(p - c). A cache that expires before
+the last read is created again: k counts once for each.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from phases.providers.gemini.models import Capability
+from phases.providers.gemini.models import MARGIN_SECONDS, Capability
 from phases.providers.prices import MILLION, Price, storage_cost
 
 CREATION_FACTOR = 1
@@ -111,15 +112,22 @@ def expected_costs(situation: Situation) -> dict[str, int]:
         return {}
     once, again = _cost(tokens, price.input), _cost(tokens, price.cached)
     stored = storage_cost(tokens, _lifetime_ms(situation), price)
+    creations = -(-reads // _reads_a_life(situation))
     return {
         "none": reads * once,
         "implicit": once + max(reads - 1, 0) * again,  # if every later read hits; not promised
-        "explicit": CREATION_FACTOR * once + reads * again + stored,
+        "explicit": creations * CREATION_FACTOR * once + reads * again + stored,
     }
 
 
+def _reads_a_life(situation: Situation) -> int:
+    """Return how many reads one cache lasts for; a long investigation needs several."""
+    return max((situation.ttl_seconds - MARGIN_SECONDS) // SECONDS_A_READ, 1)
+
+
 def _lifetime_ms(situation: Situation) -> int:
-    return 1000 * min(situation.ttl_seconds, situation.reads * SECONDS_A_READ)
+    """Return how long caches are alive, all of them together."""
+    return 1000 * situation.reads * SECONDS_A_READ
 
 
 def _cost(tokens: int, price: int) -> int:
@@ -136,7 +144,8 @@ def _basis(situation: Situation, costs: dict[str, int]) -> dict[str, Any]:
         "expected_reads": situation.reads,
         "expected_reads_from": "requests left in the budget, this one included",
         "expected_lifetime_ms": _lifetime_ms(situation),
-        "expected_lifetime_from": f"{SECONDS_A_READ} s a read, assumed; at most the lifetime asked",
+        "expected_lifetime_from": f"{SECONDS_A_READ} s a read, assumed",
+        "expected_creations": -(-situation.reads // _reads_a_life(situation)),
         "creation_factor": CREATION_FACTOR,
         "expected_nano_usd": costs,
         "price": situation.price.as_json() if situation.price else None,

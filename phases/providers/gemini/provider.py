@@ -24,8 +24,9 @@ from phases.providers.base import (
 )
 from phases.providers.credentials import Key, read_key
 from phases.providers.gemini import replies
-from phases.providers.gemini.caches import Caches, Handle, Wanted
+from phases.providers.gemini.caches import Caches
 from phases.providers.gemini.client import CLIENT, Client
+from phases.providers.gemini.creating import Handle, Wanted
 from phases.providers.gemini.deciding import Decision, Situation, decide
 from phases.providers.gemini.models import capability
 from phases.providers.gemini.parts import Parts, parts_of
@@ -56,7 +57,9 @@ class Gemini(Provider):
         self._key = key
         self._client = Client(key, section.base_url, section.api_version)
         self._caches = Caches(self._client)
-        self._lost_theirs: set[str] = set()
+        self._lost_theirs: set[tuple[str, str]] = set()  # request and key: goes out in full
+        explicit = section.cache_mode != "off"
+        self._fingerprint = key.fingerprint() if explicit else ""
         self.model = section.model
         self.endpoint = section.base_url
         self.api_version = section.api_version
@@ -137,14 +140,19 @@ class Gemini(Provider):
             if not self._client.line.sent:
                 raise Refused(f"{sending.request}: {failure.message}") from None
             raise
-        except ValueError as error:  # the client refuses it before anything is sent
+        except ValueError as error:
+            if self._client.line.sent:
+                raise
             raise Refused(f"{sending.request}: the client refuses it: {error}") from None
         return exchanged
 
     def _failure(self, exchanged: Exchanged, plan: Plan, sending: Sending) -> Failure:
         failure = replies.failure(exchanged)
-        how = replies.cache_lost(exchanged) if plan.handle else ""
-        if plan.handle is None or not how:
+        if plan.handle is None:
+            return failure
+        failure.message = _without_handle(failure.message, plan.handle)
+        how = replies.cache_lost(exchanged)
+        if not how:
             return failure
         sending.record(
             CacheRejected(
@@ -157,8 +165,8 @@ class Gemini(Provider):
                 status=exchanged.status,
             )
         )
-        self._caches.invalidate(plan.handle, "rejected", sending)
-        self._lost_theirs.add(sending.request)
+        self._caches.reject(plan.handle, failure.message, sending)
+        self._lost_theirs.add((sending.request, plan.handle.key))
         return Failure(
             "cache_rejected",
             failure.message,
@@ -203,11 +211,11 @@ class Gemini(Provider):
             method=method,
             reads=_reads_left(document),
             capability=self._capability(),
-            price=price_at(self.prices, sending.now(), tokens),
+            price=price_at(self.prices, sending.now(), self._prompt_tokens(parts)),
             ttl_seconds=self._section.cache_ttl_seconds,
             alive=alive is not None,
             rejected=self._caches.refused(key),
-            inline=sending.request in self._lost_theirs,
+            inline=(sending.request, key) in self._lost_theirs,
         )
 
     def _estimate(self, parts: Parts) -> tuple[int, str]:
@@ -219,6 +227,10 @@ class Gemini(Provider):
         if factor is None:
             return estimate, ESTIMATOR
         return round(estimate * factor), f"{ESTIMATOR}, scaled by a cache of this process"
+
+    def _prompt_tokens(self, parts: Parts) -> int:
+        """Return the size of the whole prompt, which decides the price of every token in it."""
+        return sum(map(estimated_tokens, parts.texts()))
 
     def _capability(self) -> Any:
         row, stated = capability(self.model), self._caches.minimum_tokens
@@ -244,7 +256,7 @@ class Gemini(Provider):
             "endpoint": self.endpoint,
             "api_version": self.api_version,
             "model": self.model,
-            "credential": self._key.fingerprint(),
+            "credential": self._fingerprint,
             "ttl_seconds": self._section.cache_ttl_seconds,
         }
 
@@ -322,7 +334,16 @@ def _archived(body: bytes, handle: Handle | None) -> bytes:
         return body
     member = '"cachedContent": "{}"'
     kept = member.format(f"cachedContents/{handle.content_id}").encode()
-    return body.replace(member.format(handle.name).encode(), kept, 1)
+    written = body.replace(member.format(handle.name).encode(), kept, 1)
+    if written == body:
+        raise Refused("the client writes the name of a cache in a form that is not known here")
+    return written
+
+
+def _without_handle(message: str, handle: Handle) -> str:
+    """Return a message without the handle that a service may name in it."""
+    bare = handle.name.removeprefix("cachedContents/")
+    return message.replace(bare, handle.content_id)
 
 
 def _reads_left(document: dict[str, Any]) -> int:

@@ -370,11 +370,17 @@ def written(settings: Mapping[str, Any], effective: Settings) -> bytes:
 
 
 SECTION = {"model": "gemini-2.5-pro", "timeout_seconds": 60}
+ALWAYS = {"model": "gemini-3.8-flash", "api_version": "v1beta"}
+
+
+def pinned_section(section: Json, **more: str) -> Json:
+    """Return a section as it is pinned: model and API version always, in this order if added."""
+    return {**section, **{k: section.get(k, v) for k, v in ALWAYS.items()}, **more}
 
 
 @pytest.mark.parametrize("section", [{}, SECTION])
 def test_instructions_v1_gives_the_snapshot_from_before_partitions(section: Json) -> None:
-    values = {"providers": ["gemini"], **({"gemini": section} if section else {})}
+    values = {"providers": ["gemini"], "gemini": pinned_section(section)}
     named = {"cache_context_version": "instructions_v1", **section}
     settings = Settings.model_validate({**values, "gemini": named})
     assert canonical.to_bytes(snapshot(settings)) == written(values, settings)
@@ -384,7 +390,8 @@ def test_instructions_v1_gives_the_snapshot_from_before_partitions(section: Json
 @pytest.mark.parametrize("section", [{}, SECTION])
 def test_stable_case_v1_is_pinned_though_it_is_the_default(spelling: str, section: Json) -> None:
     values = {"providers": ["offline", spelling], **({"gemini": section} if section else {})}
-    pinned = {**values, "gemini": {**section, "cache_context_version": "stable_case_v1"}}
+    version = {"cache_context_version": "stable_case_v1"}
+    pinned = {**values, "gemini": pinned_section(section, **version)}
     settings = Settings.model_validate(values)
     assert canonical.to_bytes(snapshot(settings)) == written(pinned, settings)
 
@@ -577,7 +584,9 @@ def _down(server: GeminiServer) -> None:
 DEPARTURES = {
     "create refused": (_create_refused, "rejected_before", ["create_failed http_429"]),
     "create forbidden": (_create_forbidden, "rejected_before", ["create_failed http_403"]),
-    "create lost and not found": (_create_lost, "rejected_before", ["create_unknown"]),
+    "create lost and not found": (
+        _create_lost, "rejected_before", ["create_unknown", "deleted left_to_expire"],
+    ),
     "create lost and nobody knows": (
         _create_unknown, "rejected_before", ["create_unknown", "deleted deleted"],
     ),
@@ -585,7 +594,8 @@ DEPARTURES = {
         _too_small, "rejected_before", ["create_failed too_small"],
     ),
     "rejected at use": (
-        _rejected, "cache_rejected", ["created", "rejected not_found", "lost rejected"],
+        _rejected, "cache_rejected",
+        ["created", "rejected not_found", "lost rejected", "deleted gone"],
     ),
     "failover": (_down, "", ["created", "deleted deleted"]),
 }  # fmt: skip

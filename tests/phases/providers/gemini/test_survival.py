@@ -18,7 +18,7 @@ import prompts
 from ledger import canonical
 from ledger import events as e
 from phases.providers import Failure
-from phases.providers.gemini import caches, models
+from phases.providers.gemini import creating, models
 from phases.providers.gemini.parts import in_dialect
 from phases.providers.gemini.provider import Gemini
 from phases.run import Stopped
@@ -99,6 +99,7 @@ def lose_the_cache(trial: Trial, status: str) -> tuple[Any, Any]:
         *AGAIN,
         *CREATED,
         *CACHED,
+        "cache gone",
         "cache deleted",
         "stopped: max_requests",
     ]
@@ -205,7 +206,7 @@ def test_a_cache_of_the_system_text_alone_is_created_without_contents(trial: Tri
 def test_a_cache_service_that_answers_503_too_late_costs_two_deadlines_and_no_request(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(caches, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(creating, "LOOK_SECONDS", 0.1)
     meets(trial, Delay(40, unavailable()), "caches", times=None)
     provider = impatient(trial.server, cache_create_seconds=0.2)
     assert trial.go(provider=provider).reason == "done"
@@ -310,10 +311,10 @@ def test_a_creation_that_did_not_happen_is_looked_for_before_it_is_repeated(tria
     assert trial.go(requests=2).reason == "max_requests"
     assert trial.story() == [
         DECIDED, "create", "perhaps created: disconnected", *REFUSED, *CREATED, *CACHED,
-        "cache deleted", "stopped: max_requests",
+        "cache deleted", "cache left_to_expire", "stopped: max_requests",
     ]  # fmt: skip
     assert [x.operation for x in trial.server.log] == [
-        "create", "list", "generate", "create", "generate", "delete",
+        "create", "list", "generate", "list", "create", "generate", "delete", "list",
     ]  # fmt: skip
     assert trial.server.leaked() == []
 
@@ -879,6 +880,7 @@ def test_a_handle_that_is_none_never_gets_into_an_address(trial: Trial, name: An
         "create",
         "perhaps created: no_handle",
         *REFUSED,
+        "cache left_to_expire",
         "stopped: max_requests",
     ]
     assert trial.server.count("delete") == 0
@@ -962,6 +964,6 @@ def test_a_list_without_an_end_is_left_after_some_pages(trial: Trial) -> None:
     meets(trial, "commit_then_drop", "create")
     meets(trial, Instead(200, b'{"nextPageToken": "more"}'), "list", times=None)
     assert trial.go(requests=1).reason == "max_requests"
-    assert trial.server.count("list") == 2 * caches.LIST_PAGES
+    assert trial.server.count("list") == 2 * creating.LIST_PAGES
     pages = trial.server.exchanges("list")
     assert all(second.path.endswith("pageToken=more") for _, second in pairwise(pages[:20]))
