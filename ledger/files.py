@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from ledger.errors import CaseExists, LedgerLocked, StorageError
-from ledger.storage import sync, translated
+from ledger.storage import APPLICATION_ID, sync, translated
 
 
 @contextmanager
@@ -28,6 +28,8 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     drop_second_name(path)
     if not overwrite and (path.exists() or path.is_symlink()):
         raise CaseExists(f"{path}: already exists; choose another name or pass --force")
+    if overwrite and is_case(path):
+        raise CaseExists(f"{path}: is a case, which is never replaced; choose another name")
     if not path.parent.is_dir():
         raise StorageError(f"{path}: the folder {path.parent} does not exist; create it first")
     with translated(path):
@@ -41,6 +43,16 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
                 _publish(temporary, path, overwrite)
             finally:
                 temporary.unlink(missing_ok=True)
+
+
+def is_case(path: Path) -> bool:
+    """Tell whether a file is a case ledger, by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(72)
+    except OSError:
+        return False
+    return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION_ID.to_bytes(4, "big")
 
 
 def temporary_name(path: Path) -> Path:

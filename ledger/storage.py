@@ -295,7 +295,7 @@ def sync(path: Path) -> None:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode={mode}",
+        f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}",
         uri=True,
         isolation_level=None,
         timeout=BUSY_SECONDS,

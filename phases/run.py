@@ -51,14 +51,17 @@ class Options:
         until: stop when this phase is done.
         max_requests: stop after so many attempts.
         resend: requests with an unknown outcome may go out again, whatever the policy.
+        renew: a request that was prepared and not answered is given up and made anew, under the
+            settings of this run.
     """
 
     until: str = ""
     max_requests: int | None = None
     resend: bool = False
+    renew: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        values = {"until": self.until, "max_requests": self.max_requests, "resend": self.resend}
+        values = vars(self)
         return {key: value for key, value in values.items() if value}
 
 
@@ -272,7 +275,8 @@ class Run:
             options=self.options.as_json(),
         )
         left = caching.abandoned(self.book.events(), now)
-        self.book.append(*events, started, *left, *self._unknown_outcomes(now), payloads=payloads)
+        left += [*self._unknown_outcomes(now), *self._renewed(now)]
+        self.book.append(*events, started, *left, payloads=payloads)
         self._look()
 
     def _unknown_outcomes(self, now: str) -> list[Event]:
@@ -283,6 +287,13 @@ class Run:
         policy = self._bound_settings().run.unknown_outcome
         number = request.last.number
         return [OutcomeUnknown(at=now, request=request.id, attempt=number, policy=policy)]
+
+    def _renewed(self, now: str) -> list[Event]:
+        """An answer that is there is read; a request that waits for one is given up."""
+        request = self.state.open_request
+        if not self.options.renew or request is None or _answered(request):
+            return []
+        return [RequestAbandoned(at=now, request=request.id, reason="renewed")]
 
     def _recovery(self) -> Stopped | None:
         """An earlier run's request goes out only if its bytes can be made again."""

@@ -42,9 +42,10 @@ class Why:
     """The cause for one attempt.
 
     Attributes:
-        cause: code, such as `hit`, `first`, `expired`, `restart`, `prefix_changed`,
-            `configuration_changed`, `rejected`, `create_failed`, `create_unknown`, `unmeasured`,
-            `failed`, `unsent`, `provider_or_unknown`, or a decision's reason.
+        cause: code, such as `hit`, `first`, `expired`, `restart`, `deleted`, `forked`,
+            `prefix_changed`, `configuration_changed`, `rejected`, `create_failed`,
+            `create_unknown`, `unmeasured`, `failed`, `unsent`, `provider_or_unknown`, or a
+            decision's reason.
         says: one sentence.
         positions: the events that show it.
     """
@@ -78,9 +79,11 @@ def causes(reader: CaseReader, request: str = "") -> list[Why]:
 
 
 def _matters(event: e.Event) -> bool:
-    return event.TOPIC.startswith(("cache.", "request.", "usage.", "run.")) or isinstance(
-        event, tuple({cls for classes in _CAUSES.values() for cls in classes})
-    )
+    causing = {cls for classes in _CAUSES.values() for cls in classes}
+    return event.TOPIC.startswith(_TOPICS) or isinstance(event, tuple(causing))
+
+
+_TOPICS = ("cache.", "request.", "usage.", "run.", "case.forked/")
 
 
 def _why(reader: CaseReader, entries: list[Entry], earlier: list[Decided], decided: Decided) -> Why:
@@ -194,7 +197,7 @@ def _wanted_one(event: e.CacheDecided) -> bool:
 def _gone(entries: list[Entry], decided: Decided) -> _Cause:
     """Say what happened to the latest cache of this key, or to the try to create one."""
     key = decided.event.key
-    restarted: tuple[int, ...] = ()
+    ended: _Cause | None = None
     for position, event in reversed([x for x in entries if x.position < decided.position]):
         match event:
             case e.CacheLost(key=other, reason=reason) if other == key:
@@ -204,15 +207,26 @@ def _gone(entries: list[Entry], decided: Decided) -> _Cause:
             case e.CacheCreateUnknown(key=other) if other == key:
                 says = f"the reply to its creation was lost ({event.reason})"
                 return "create_unknown", says, (position,)
-            case e.CacheCreated(key=other) if other == key and restarted:
-                return "restart", _LOST["restart"], restarted
+            case e.CacheDeleted(key=other, outcome=outcome) if other == key:
+                ended = "deleted", _DELETED.get(outcome, outcome), (position,)
             case e.CacheCreated(key=other) if other == key:
                 break
-            case e.RunStarted():
-                restarted = (position,)
+            case e.CaseForked() if ended is None or ended[0] == "restart":
+                ended = "forked", "its handle stayed with the origin of this fork", (position,)
+            case e.RunStarted() if ended is None or ended[0] == "restart":
+                ended = "restart", _LOST["restart"], (position,)
+    else:
+        ended = None
     says = "no cache of this prefix was there, and the record does not say why"
-    return "provider_or_unknown", says, ()
+    return ended or ("provider_or_unknown", says, ())
 
+
+_DELETED: Mapping[str, str] = {
+    "deleted": "the run deleted it when it had no more use for it",
+    "gone": "it was gone when the run wanted to delete it",
+    "failed": "the run gave it up, and deleting it failed",
+    "left_to_expire": "it was left to expire",
+}
 
 _LOST: Mapping[str, str] = {
     "restart": "the handle was lost when the process ended; a new one never uses it",

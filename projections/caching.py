@@ -5,15 +5,20 @@ Everything here is computed from events. A cause that the events do not hold is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from ledger import events as e
+from ledger.errors import LedgerDamaged
 from ledger.reader import Entry
+from projections.state import MALFORMED
 
 MILLION = 1_000_000
+
+_MOST = 10**15
+"""A million dollars in nano-USD; nobody has so many tokens either."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class Read:
     cached: int | None = None
     price: dict[str, Any] | None = None
     rejected: bool = False
+    answered: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,9 +42,11 @@ class Life:
         estimated_tokens: its size before it was created.
         tokens: its size as the provider stated it.
         expected: nano-USD by each way, of the decision that created it.
+        ttl_seconds: lifetime asked for; None if the record does not hold it.
         end: empty while it lives, else `deleted`, `gone`, `failed`, `left_to_expire`, or the reason
             for which its handle was lost.
         ended_at: moment of the event that says so.
+        inherited: it was created before the latest fork; the origin may still use it.
     """
 
     key: str
@@ -51,11 +59,13 @@ class Life:
     tokens: int | None
     adopted: bool
     expected: dict[str, Any]
+    ttl_seconds: int | None = None
     creation_factor: int = 1
     reads: tuple[Read, ...] = ()
     end: str = ""
     ended_at: str = ""
     settled: bool = False
+    inherited: bool = False
 
     @property
     def size(self) -> int:
@@ -68,27 +78,29 @@ def lives(entries: Iterable[Entry]) -> list[Life]:
     found: list[Life] = []
     asked: dict[str, e.CacheCreateRequested] = {}
     decided: dict[str, e.CacheDecided] = {}
+    keys: dict[tuple[str, int], str] = {}
     for _, event in entries:
         match event:
             case e.CacheDecided():
                 decided[event.key] = event
+                keys[event.request, event.attempt] = event.key
             case e.CacheCreateRequested():
                 asked[event.display_name] = event
             case e.CacheCreated():
                 made = asked.get(event.display_name)
                 found.append(_born(event, made, decided.get(event.key)))
             case e.RequestSent() if event.cache:
-                _change(found, event.cache, "content_id", lambda life, x=event: _named(life, x))
-            case e.UsageMeasured() | e.CacheRejected():
+                _name(found, event, keys.get((event.request, event.attempt)))
+            case e.UsageMeasured() | e.CacheRejected() | e.ResponseReceived():
                 _change_read(found, event)
             case e.CacheLost():
-                _change(found, event.key, "key", lambda life, x=event: _ended(life, x.reason, x.at))
+                _end(found, event.key, event.reason, event.at)
             case e.CacheDeleted():
-                _change(
-                    found, event.key, "key", lambda life, x=event: _ended(life, x.outcome, x.at)
-                )
+                _end(found, event.key, event.outcome, event.at)
             case e.CacheSettled():
                 _settle_first(found, event.key)
+            case e.CaseForked():
+                found = [replace(life, inherited=True) for life in found]
     return found
 
 
@@ -96,11 +108,12 @@ def abandoned(entries: Iterable[Entry], now: str) -> list[e.Event]:
     """Return the events for caches of a process that is gone: their handles died with it.
 
     So did the knowledge of a creation that was under way: nobody but its process may look for it.
+    What was there before the latest fork is the origin's, which may still use it.
     """
     found = list(entries)
     events: list[e.Event] = []
     for life in lives(found):
-        if not life.end:
+        if not life.end and not life.inherited:
             events += [
                 e.CacheLost(at=now, key=life.key, reason="restart"),
                 e.CacheDeleted(at=now, key=life.key, outcome="left_to_expire"),
@@ -134,7 +147,7 @@ def _under_way(entries: Iterable[Entry]) -> list[tuple[e.CacheCreateRequested, b
                 asked.pop(event.display_name, None)
             case e.CacheCreateUnknown():
                 unknown.add(event.display_name)
-            case e.RunStopped():
+            case e.RunStopped() | e.CaseForked():
                 asked.clear()
             case e.CacheDeleted():
                 asked = {name: x for name, x in asked.items() if x.key != event.key}
@@ -142,8 +155,16 @@ def _under_way(entries: Iterable[Entry]) -> list[tuple[e.CacheCreateRequested, b
 
 
 def settlements(entries: Iterable[Entry], now: str) -> list[e.Event]:
-    """Return what each ended and not yet settled cache saved."""
-    return [settle(life, now) for life in lives(entries) if life.end and not life.settled]
+    """Return what each ended and not yet settled cache saved; not of those before a fork.
+
+    Raises:
+        LedgerDamaged: a price or an expectation is not of our making.
+    """
+    return [
+        settle(life, now)
+        for life in lives(entries)
+        if life.end and not life.settled and not life.inherited
+    ]
 
 
 def settle(life: Life, now: str) -> e.CacheSettled:
@@ -152,8 +173,23 @@ def settle(life: Life, now: str) -> e.CacheSettled:
     saved = Σ min(cached, T)·(p - c) - k·T·p - storage, with T its tokens, k the creation factor, p
     and c the prices of the prompt and of cached tokens in the row that billed the read; creation
     and storage are counted by the row of the first one. Cached tokens beyond T are the provider's
-    implicit caching. Unmeasured reads are left out, not zero.
+    implicit caching. Unmeasured reads are left out, not zero; without a price of storage, or
+    without a lifetime, storage and saving are unknown.
+
+    Raises:
+        LedgerDamaged: a price or an expectation is not of our making.
     """
+    try:
+        return _settled(life, now)
+    except MALFORMED as error:
+        raise LedgerDamaged(
+            f"cache {life.display_name[:40]}: what it cost rests on nonsense "
+            f"({type(error).__name__}: {str(error)[:80]})"
+        ) from None
+
+
+def _settled(life: Life, now: str) -> e.CacheSettled:
+    _check_numbers(life)
     measured = [read for read in life.reads if read.cached is not None]
     price = next((read.price for read in measured if read.price), None)
     lifetime = _lifetime_ms(life)
@@ -161,7 +197,8 @@ def settle(life: Life, now: str) -> e.CacheSettled:
     ours = sum(_of(life, read) for read in measured)
     storage = saved = None
     if price and price.get("cached") is not None:
-        storage = _storage(life.size, price.get("storage") or 0, lifetime)
+        storage = _storage(life.size, price.get("storage"), lifetime)
+    if price and storage is not None:
         creation = _per_million(life.creation_factor * life.size * price["input"])
         saved = sum(_saved(life, read) for read in measured) // MILLION - creation - storage
     return e.CacheSettled(
@@ -179,7 +216,7 @@ def settle(life: Life, now: str) -> e.CacheSettled:
             "estimated_tokens": life.estimated_tokens,
             "implicit_tokens": cached - ours,
             "named_by": len(life.reads),
-            "unmeasured_reads": len(life.reads) - len(measured),
+            "unmeasured_reads": sum(r.answered and r.cached is None for r in life.reads),
             "ended": life.end,
             "creation_factor": life.creation_factor,
             "price": price,
@@ -206,50 +243,86 @@ def _born(
         tokens=event.tokens,
         adopted=event.adopted,
         expected=basis.get("expected_nano_usd") or {},
+        ttl_seconds=asked.ttl_seconds if asked else None,
         creation_factor=basis.get("creation_factor") or 1,
     )
 
 
-def _change(found: list[Life], value: str, member: str, change: Any) -> None:
-    """Change the latest living cache with this key or content ID."""
+def _name(found: list[Life], event: e.RequestSent, key: str | None) -> None:
+    """Add a read to the latest living cache of its decision's key; two keys may share one content.
+
+    Args:
+        found: changed in place.
+        event: the request.
+        key: as its decision has it; None if the record holds no decision.
+    """
+
+    def is_meant(life: Life) -> bool:
+        named = life.content_id == event.cache if key is None else life.key == key
+        return named and not life.end and not life.inherited
+
+    read = Read(event.request, event.attempt)
+    _change(found, is_meant, lambda life: replace(life, reads=(*life.reads, read)))
+
+
+def _end(found: list[Life], key: str, how: str, at: str) -> None:
+    """End the latest living cache of a key; one that a restart lost is still left to expire."""
+    _change(
+        found,
+        lambda life: life.key == key and life.end in ("", "restart") and not life.inherited,
+        lambda life: replace(life, end=how, ended_at=at),
+    )
+
+
+def _change(
+    found: list[Life], is_meant: Callable[[Life], bool], change: Callable[[Life], Life]
+) -> None:
+    """Change the latest cache that is meant."""
     for index in range(len(found) - 1, -1, -1):
-        if getattr(found[index], member) == value and not _over(found[index], member):
+        if is_meant(found[index]):
             found[index] = change(found[index])
             return
 
 
-def _over(life: Life, member: str) -> bool:
-    """A handle that a restart lost is still left to expire; it is not read any more."""
-    return bool(life.end) and (member == "content_id" or life.end != "restart")
+_Told = e.UsageMeasured | e.CacheRejected | e.ResponseReceived
 
 
-def _named(life: Life, event: e.RequestSent) -> Life:
-    return replace(life, reads=(*life.reads, Read(event.request, event.attempt)))
-
-
-def _ended(life: Life, how: str, at: str) -> Life:
-    return replace(life, end=how, ended_at=at)
-
-
-def _change_read(found: list[Life], event: e.UsageMeasured | e.CacheRejected) -> None:
+def _change_read(found: list[Life], event: _Told) -> None:
     for index, life in enumerate(found):
         if any((r.request, r.attempt) == (event.request, event.attempt) for r in life.reads):
             found[index] = replace(life, reads=tuple(_told(read, event) for read in life.reads))
 
 
-def _told(read: Read, event: e.UsageMeasured | e.CacheRejected) -> Read:
+def _told(read: Read, event: _Told) -> Read:
     if (read.request, read.attempt) != (event.request, event.attempt):
         return read
     if isinstance(event, e.CacheRejected):
         return replace(read, rejected=True)
-    return replace(read, prompt=event.prompt, cached=event.cached, price=event.price or None)
+    if isinstance(event, e.ResponseReceived):
+        return replace(read, answered=True)
+    price = event.price or None
+    return replace(read, answered=True, prompt=event.prompt, cached=event.cached, price=price)
 
 
 def _settle_first(found: list[Life], key: str) -> None:
     for index, life in enumerate(found):
-        if life.key == key and life.end and not life.settled:
+        if life.key == key and life.end and not life.settled and not life.inherited:
             found[index] = replace(life, settled=True)
             return
+
+
+def _check_numbers(life: Life) -> None:
+    """Refuse what is no whole number: a text times a large number is a text without end."""
+    numbers = [life.creation_factor, life.size]
+    numbers += [life.expected[way] for way in ("none", "explicit") if life.expected]
+    for read in life.reads:
+        if read.price and read.price.get("cached") is not None:
+            price = read.price
+            numbers += [price["input"], price["cached"], price.get("storage") or 0]
+            numbers += [read.cached or 0]
+    for number in numbers:
+        if type(number) is not int or abs(number) > _MOST:
+            raise TypeError(f"{type(number).__name__} is no amount")
 
 
 def _of(life: Life, read: Read) -> int:
@@ -267,21 +340,32 @@ def _saved(life: Life, read: Read) -> int:
 
 
 def _lifetime_ms(life: Life) -> int | None:
-    """Return how long it was stored: to its deletion, at most to the expiry the server stated."""
+    """Return how long it was stored: until it was gone, at most the lifetime asked for.
+
+    Both ends are of the local clock: the server's expiry is of another one. None if the record
+    does not hold it, or if the local clock was set back in between.
+    """
+    asked = None if life.ttl_seconds is None else life.ttl_seconds * 1000
+    if life.end not in _GONE:
+        return asked
     try:
-        created, expires = map(datetime.fromisoformat, (life.created_at, life.expires_at))
-        ended = datetime.fromisoformat(life.ended_at) if life.end in _GONE else expires
-        return max(round((min(ended, expires) - created).total_seconds() * 1000), 0)
+        created, ended = map(datetime.fromisoformat, (life.created_at, life.ended_at))
+        passed = round((ended - created).total_seconds() * 1000)
     except (ValueError, TypeError):
         return None
+    if passed < 0:
+        return None
+    return passed if asked is None else min(passed, asked)
 
 
 _GONE = frozenset({"deleted", "gone", "rejected"})
 """Ends after which nothing is stored any more."""
 
 
-def _storage(tokens: int, price: int, lifetime_ms: int | None) -> int:
-    return -(-tokens * price * (lifetime_ms or 0) // (MILLION * 3_600_000))
+def _storage(tokens: int, price: int | None, lifetime_ms: int | None) -> int | None:
+    if price is None or lifetime_ms is None:
+        return None
+    return -(-tokens * price * lifetime_ms // (MILLION * 3_600_000))
 
 
 def _per_million(product: int) -> int:

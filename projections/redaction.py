@@ -43,10 +43,12 @@ TEXTS: Mapping[type[e.Event], tuple[str, ...]] = {
     e.CaseAmended: ("note",),
     e.RunStopped: ("detail",),
     e.EncodingFellBack: ("reason", "path"),
+    e.UsageMeasured: ("details",),  # as the provider stated it
     e.RequestFailed: ("message",),
     e.ProviderFailedOver: ("detail",),
     e.ResponseRejected: ("problems",),
     e.RequestAbandoned: ("detail",),
+    e.CacheDecided: ("basis",),  # the service's message and our detail are in it
     e.CacheCreateUnknown: ("reason",),
     e.CacheCreateFailed: ("message",),
     e.CacheRejected: ("message",),

@@ -20,16 +20,17 @@ class Seen:
         position: where it was prepared.
         characters: of all messages together, without the output schema.
         sent: the position of its first sending; None if it had not left yet: nobody had seen it.
-        status: what had become of it (`projections.state.Request`).
+        status: what had become of it (`projections.state.Request`); `withheld` if a copy made for
+            sharing does not say how it was prepared: then only what its sending says is known.
     """
 
     request: str
-    phase: str
-    protocol: str
+    phase: str | None
+    protocol: str | None
     document: str
-    position: int
-    characters: int
-    estimated_tokens: int
+    position: int | None
+    characters: int | None
+    estimated_tokens: int | None
     sent: int | None = None
     status: str = "prepared"
 
@@ -64,9 +65,13 @@ def seen_by(reader: CaseReader, position: int) -> list[Seen]:
         match entry.event:
             case RequestPrepared() as event:
                 seen[event.request] = _seen(event, entry.position)
-            case RequestSent(request=name) if seen[name].sent is None:
-                seen[name] = replace(seen[name], sent=entry.position)
-    return [replace(item, status=state.requests[item.request].status) for item in seen.values()]
+            case RequestSent(request=name) as event:
+                known = seen.get(name) or _withheld(event)
+                seen[name] = replace(known, sent=known.sent or entry.position)
+    return [
+        replace(item, status=state.requests[name].status) if name in state.requests else item
+        for name, item in seen.items()
+    ]
 
 
 def walk(reader: CaseReader, upto: int, after: int = 0) -> Iterator[Moment]:
@@ -75,6 +80,11 @@ def walk(reader: CaseReader, upto: int, after: int = 0) -> Iterator[Moment]:
     for entry in reader.events(upto, after=after):
         before, state = state, fold([entry], state)
         yield Moment(entry.position, entry.event, tuple(state_changes(before, state)))
+
+
+def _withheld(event: RequestSent) -> Seen:
+    unknown = (None, None, event.document, None, None, None)
+    return Seen(event.request, *unknown, status="withheld")
 
 
 def _seen(event: RequestPrepared, position: int) -> Seen:

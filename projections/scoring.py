@@ -386,4 +386,6 @@ def _standing(row: Mapping[str, Any], what: str) -> int | None:
 
 
 def _net(what: str, better: Sequence[Json], worse: Sequence[Json]) -> int:
-    return sum(c["what"] == what for c in better) - sum(c["what"] == what for c in worse)
+    return len([c for c in better if c["what"] == what]) - len(
+        [c for c in worse if c["what"] == what]
+    )

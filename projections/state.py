@@ -302,6 +302,7 @@ def _amended(state: State, event: e.CaseAmended, _: int) -> State:
         change_request=None,
         needs=(),
         attention="",
+        labels=(),
     )
 
 
@@ -430,7 +431,8 @@ def _rejected(state: State, event: e.ResponseRejected, _: int) -> State:
 
 def _abandoned(state: State, event: e.RequestAbandoned, _: int) -> State:
     state = _change(state, event.request, status="abandoned")
-    return state if event.reason == "amended" else replace(state, attention=event.reason)
+    asked_for = event.reason in ("amended", "renewed")
+    return state if asked_for else replace(state, attention=event.reason)
 
 
 # Findings ------------------------------------------------------------------------------------
@@ -561,8 +563,8 @@ def _require(value: Any, **kinds: type | tuple[type, ...]) -> None:
 
 
 def _diagnosed(state: State, event: e.DiagnosisConcluded, _: int) -> State:
-    _require(event.result, outcome=str, confidence=(int, float), locations=list, mechanism=list)
     """A diagnosis asked for before more budget reopened the investigation is not the last."""
+    _require(event.result, outcome=str, confidence=(int, float), locations=list, mechanism=list)
     done = state.done | {"diagnosis"} if "investigation" in state.done else state.done
     return replace(state, diagnosis=event.result, done=done)
 

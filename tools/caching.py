@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from ledger.errors import LedgerDamaged
 from ledger.reader import CaseReader
 from projections.cache_causes import Why, causes
 from projections.caching import Life, hit_rate, lives, settle
+from projections.state import MALFORMED
 from tools.exits import UserError
 from tools.output import money, spoken
 
@@ -108,14 +110,29 @@ def explained(reader: CaseReader, request: str) -> list[dict[str, Any]]:
 
 
 def why_lines(found: list[dict[str, Any]], *, one: bool) -> Iterator[str]:
-    """Yield the lines of `cache why`; for one request with what the decision rests on."""
+    """Yield the lines of `cache why`; for one request with what the decision rests on.
+
+    Raises:
+        LedgerDamaged: what it rests on is not of our making.
+    """
     for why in found:
         at = ", ".join(f"#{position}" for position in why["positions"])
         yield f"{why['request']}.{why['attempt']} {why['cause']}: {why['says']} [{at}]"
         if one:
-            yield from _basis_lines(why["basis"])
+            yield from _checked_basis(why)
     if not found:
         yield "no cache decision is recorded"
+
+
+def _checked_basis(why: dict[str, Any]) -> list[str]:
+    try:
+        return list(_basis_lines(why["basis"]))
+    except MALFORMED as error:
+        raise LedgerDamaged(
+            f"request {why['request']}: its cache decision rests on nonsense "
+            f"({type(error).__name__})",
+            why["positions"][-1],
+        ) from None
 
 
 def _basis_lines(basis: dict[str, Any]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from typing import Any
 from ledger.book import Book
 from ledger.errors import LedgerError
 from phases.pinned import pinned_settings
+from phases.settings import Settings
 from projections.scoring import compared, summary
 from projections.state import fold
 from tools.exits import UserError
@@ -27,7 +28,7 @@ from tools.judging import row
 from tools.output import one_line
 from tools.progress import counting
 from tools.results import earlier
-from tools.running import Wanted, check_wanted
+from tools.running import Wanted, check_wanted, settings_wanted
 from tools.selecting import SUFFIX
 from tools.version import program
 
@@ -83,11 +84,12 @@ def evaluate(asked: Evaluation, against: Path | None = None) -> Json:
         UserError: there are no cases, or the earlier result is none.
     """
     before = earlier(against) if against else None
+    settings = settings_wanted(asked.wanted)
     found, without = case_folders(asked)
     with _ledgers(asked.keep) as ledgers:
         if not all(_is_finished(_ledger(folder, ledgers)) for folder in found):
             check_wanted(asked.wanted)
-        ended = _analysed(asked, found, ledgers)
+        ended = _analysed(asked, settings, found, ledgers)
         rows = [_scored(folder, ledgers, ended[folder.name]) for folder in found]
     return {
         "program": program(),
@@ -169,7 +171,9 @@ def _ledgers(keep: Path | None) -> Iterator[Path]:
     yield keep
 
 
-def _analysed(asked: Evaluation, found: list[Folder], ledgers: Path) -> dict[str, Ended]:
+def _analysed(
+    asked: Evaluation, settings: Settings, found: list[Folder], ledgers: Path
+) -> dict[str, Ended]:
     """Analyse what is not finished yet; return how each case ended, by name.
 
     Nothing is scored before all have ended: a process inherits its parent's peak of memory when it
@@ -182,7 +186,7 @@ def _analysed(asked: Evaluation, found: list[Folder], ledgers: Path) -> dict[str
         ThreadPoolExecutor(asked.jobs) as pool,
     ):
         waiting: dict[Future[Ended], Folder] = {
-            pool.submit(_analyse, folder, ledgers, asked.wanted, children): folder
+            pool.submit(_analyse, folder, ledgers, asked.wanted, settings, children): folder
             for folder in found
         }
         try:
@@ -197,11 +201,13 @@ def _analysed(asked: Evaluation, found: list[Folder], ledgers: Path) -> dict[str
     return ended
 
 
-def _analyse(folder: Folder, ledgers: Path, wanted: Wanted, children: _Children) -> Ended:
+def _analyse(
+    folder: Folder, ledgers: Path, wanted: Wanted, settings: Settings, children: _Children
+) -> Ended:
     ledger = _ledger(folder, ledgers)
     if not ledger.exists():
         return children.run(["analyze", *_intake(folder), "-o", str(ledger), *_options(wanted)])
-    if differs := _made_otherwise(ledger, wanted):
+    if differs := _made_otherwise(ledger, wanted, settings):
         return Ended(differs)
     if _is_finished(ledger):
         return Ended()
@@ -242,9 +248,11 @@ def _is_finished(ledger: Path) -> bool:
         return False  # `run` says what is wrong with it
 
 
-def _made_otherwise(ledger: Path, wanted: Wanted) -> str:
-    """Return why a kept ledger is none of this evaluation, "" if it is: only what was asked for on
-    the command line is compared, so that kept ledgers can be scored without their provider's key.
+def _made_otherwise(ledger: Path, wanted: Wanted, settings: Settings) -> str:
+    """Return why a kept ledger is none of this evaluation, "" if it is.
+
+    Protocols and what stays on this machine must be the same. Providers are compared only if they
+    were named on the command line: kept ledgers can be scored without naming them again.
     """
     try:
         with Book.open(ledger) as book:
@@ -254,9 +262,19 @@ def _made_otherwise(ledger: Path, wanted: Wanted) -> str:
         return ""  # scoring says what is wrong with it
     if made and wanted.providers and list(made.providers) != wanted.providers:
         return f"the kept ledger was made with {', '.join(made.providers)}; use another --keep"
-    if made and not set(wanted.protocols) <= set(made.protocols.values()):
-        return "the kept ledger was made with other protocols; use another --keep"
+    if made and made.protocols != settings.protocols:
+        return f"the kept ledger was made with {_protocols(made)}; use another --keep"
+    if made and set(made.no_egress) != set(settings.no_egress):
+        return f"the kept ledger was made with {_kept_here(made)}; use another --keep"
     return ""
+
+
+def _protocols(made: Settings) -> str:
+    return f"--protocol {', '.join(made.protocols.values())}" if made.protocols else "no --protocol"
+
+
+def _kept_here(made: Settings) -> str:
+    return f"--no-egress {', '.join(made.no_egress)}" if made.no_egress else "no --no-egress"
 
 
 class _Children:

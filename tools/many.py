@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ledger import canonical
-from ledger.errors import StorageError
+from ledger.book import Book
+from ledger.errors import LedgerError, StorageError
 from ledger.files import new_file
+from ledger.package import Package
 from tools.exits import AnswerIsNo, UserError, exit_code
 from tools.output import note
 from tools.progress import counting
-from tools.selecting import SUFFIX, find_case
+from tools.selecting import SUFFIX, find_case, is_zip
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -68,10 +70,30 @@ def find_cases(selectors: Sequence[str], folder: Path | None = None) -> Cases:
         else:
             paths.append(find_case(selector))
     for named in folders:
-        paths += _in_folder(named)
+        paths += _once(_in_folder(named))
     if not paths:
         raise UserError("name a case, a package, or a folder of them (--folder)")
     return Cases(paths, tolerant or len(paths) > 1)
+
+
+def _once(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield each record once: a package of a case that is there too has the same head."""
+    cases = {_chain(path): path for path in paths if not is_zip(path)}
+    for path in paths:
+        same = cases.get(_chain(path)) if is_zip(path) else None
+        if same is None:
+            yield path
+        else:
+            note(f"{path}: holds the same record as {same}; left out")
+
+
+def _chain(path: Path) -> bytes:
+    """Return the chain value of a record's head; something unique if it cannot be read."""
+    try:
+        with Package(path) if is_zip(path) else Book.open(path) as reader:
+            return reader.head.chain
+    except (OSError, LedgerError):
+        return str(path).encode()  # the work on it says why
 
 
 def over(

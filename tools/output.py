@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -36,8 +37,12 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark to stderr, beside the answer."""
-    sys.stderr.write(safe(text) + "\n")
+    """Print a remark to stderr, beside the answer; if nobody reads it any more, work goes on."""
+    try:
+        sys.stderr.write(safe(text) + "\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def spoken(name: str) -> str:

@@ -173,4 +173,5 @@ def _cache(cache: dict[str, Any]) -> str:
 def _tokens(usage: dict[str, Any]) -> str:
     if usage["prompt"] is None:
         return "unmeasured (no usage from the provider)"
-    return f"{usage['prompt']:,} in ({usage['cached'] or 0:,} cached), {usage['output'] or 0:,} out"
+    cached = "unmeasured" if usage["cached"] is None else f"{usage['cached']:,}"
+    return f"{usage['prompt']:,} in ({cached} cached), {usage['output'] or 0:,} out"

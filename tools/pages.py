@@ -12,9 +12,9 @@ from html import escape
 from typing import Any
 
 from ledger.canonical import from_bytes
-from ledger.errors import PayloadWithheld
+from ledger.errors import LedgerDamaged, PayloadWithheld
 from ledger.reader import CaseReader
-from projections.state import Request, State, fold
+from projections.state import MALFORMED, Request, State, fold
 from projections.timeline import line
 from tools.output import money, one_line, safe, spoken
 from tools.overview import status_json
@@ -56,7 +56,21 @@ def report_page(reader: CaseReader) -> str:
 
 
 def case_page(reader: CaseReader) -> str:
-    """Return the whole case as a page: report, state, what was seen, requests, timeline."""
+    """Return the whole case as a page: report, state, what was seen, requests, timeline.
+
+    Raises:
+        LedgerDamaged: something in it is not of our making.
+    """
+    try:
+        return _case_page(reader)
+    except MALFORMED as error:
+        raise LedgerDamaged(
+            f"this case is not what a page can be made of "
+            f"({type(error).__name__}: {str(error)[:80]})"
+        ) from None
+
+
+def _case_page(reader: CaseReader) -> str:
     state = fold(reader.events())
     report = report_json(reader)
     parts = [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ledger.canonical import from_bytes
 from ledger.errors import CanonicalError
+from ledger.files import new_file
 from projections.scoring import BOUNDS, FIRST_SYMBOLS
 from tools.exits import UserError
 from tools.output import money, note, say, spoken, table
@@ -27,7 +29,7 @@ def earlier(path: Path) -> list[Json]:
     """
     try:
         rows = from_bytes(path.read_bytes())["cases"]
-        if not all({"case", "state", "rank", "rows"} <= set(row) for row in rows):
+        if not all(map(_is_row, rows)):
             raise KeyError("cases")
     except OSError as error:
         raise UserError(f"--against {path}: cannot be read ({error.strerror})") from None
@@ -38,21 +40,42 @@ def earlier(path: Path) -> list[Json]:
     return list(rows)
 
 
-def write(path: Path, result: Json) -> None:
-    """Write a result as JSON; the file appears whole or not at all.
+def _is_row(row: Json) -> bool:
+    """Tell whether a row can be compared; one that was not scored stands for nothing found."""
+    if row["state"] != "scored":
+        return isinstance(row["case"], str)
+    ranks = row["rank"], row["function_rank"]
+    known = type(row["rows"]["good"]) is int and isinstance(row["case"], str)
+    return known and all(rank is None or type(rank) is int for rank in ranks)
+
+
+def check_target(path: Path) -> None:
+    """Refuse, before anything is run, a result file that could not be written afterwards.
 
     Raises:
-        UserError: it cannot be written there.
+        UserError: its folder is missing or closed, or it is a file of another kind.
+    """
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"-o {path}: the folder {path.parent} is missing or cannot be written")
+    if path.exists():
+        try:
+            earlier(path)
+        except UserError:
+            raise UserError(
+                f"-o {path}: stands there and is no earlier result; choose another name"
+            ) from None
+
+
+def write(path: Path, result: Json) -> None:
+    """Write a result as JSON; the file appears whole or not at all, in place of an earlier one.
+
+    Raises:
+        StorageError: it cannot be written there.
     """
     import orjson
 
-    part = path.with_name(f"{path.name}.part")
-    try:
-        part.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise UserError(f"-o {path}: cannot be written ({error.strerror})") from None
+    with new_file(path, overwrite=True) as file:
+        file.write(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
     note(f"  result: {path}")
 
 

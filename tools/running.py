@@ -13,7 +13,9 @@ import prompts
 from ledger.book import Book
 from ledger.clock import Sources
 from ledger.events import BudgetExtended
+from ledger.reader import CaseReader
 from phases import ORDER
+from phases.pinned import pinned_settings
 from phases.providers import Provider, open_provider
 from phases.providers.prices import cost, price_at
 from phases.run import Options, Run, Stopped
@@ -45,14 +47,15 @@ class Wanted:
     until: str = ""
     max_requests: int | None = None
     resend: bool = False
+    renew: bool = False
     add_budget: list[str] = field(default_factory=list)
 
 
-def check_wanted(wanted: Wanted) -> Settings:
-    """Return the settings a run would use; refuse what cannot be, before anything is done.
+def settings_wanted(wanted: Wanted) -> Settings:
+    """Return the settings a run would use; no provider is opened, so no key is needed.
 
     Raises:
-        UserError, PromptError, ProviderConfigurationError: one line with what to do.
+        UserError, PromptError: one line with what to do.
     """
     overrides: dict[str, Any] = {}
     if wanted.providers:
@@ -61,9 +64,18 @@ def check_wanted(wanted: Wanted) -> Settings:
         overrides["protocols"] = {prompts.card(name).phase: name for name in wanted.protocols}
     if wanted.no_egress:
         overrides["no_egress"] = [_kind(text) for text in wanted.no_egress]
+    return effective(overrides).settings
+
+
+def check_wanted(wanted: Wanted) -> Settings:
+    """Return the settings a run would use; refuse what cannot be, before anything is done.
+
+    Raises:
+        UserError, PromptError, ProviderConfigurationError: one line with what to do.
+    """
     if wanted.until and wanted.until not in ORDER:
         raise UserError(f"--until {wanted.until}: the phases are {', '.join(ORDER)}")
-    settings = effective(overrides).settings
+    settings = settings_wanted(wanted)
     for phase, protocol in settings.protocols.items():
         if prompts.card(protocol).phase != phase:
             raise UserError(f"protocol {protocol} is not one of the phase {phase}")
@@ -88,11 +100,13 @@ def run_case(path: Path, wanted: Wanted, *, quiet: bool) -> Stopped:
         NeedsAttention, ProviderGaveUp: ends that need somebody; all is recorded.
     """
     settings = check_wanted(wanted)
-    options = Options(wanted.until, wanted.max_requests, wanted.resend)
+    options = Options(wanted.until, wanted.max_requests, wanted.resend, wanted.renew)
     with Book.open_for_writing(path) as book, telling(quiet=quiet) as tell:
         _extend_budget(book, wanted.add_budget)
         if next_step(fold(book.events()), settings) == Stop("done"):
             return Stopped("done", "the analysis was finished before; nothing was asked")
+        if words := _finishes_elsewhere(book, fold(book.events()), settings, renew=wanted.renew):
+            note(words)
         work = Run(
             book,
             settings,
@@ -114,6 +128,7 @@ def preview_run(path: Path, wanted: Wanted) -> dict[str, Any]:
     settings = check_wanted(wanted)
     with Book.open(path) as book:
         state = fold(book.events())
+        saved = _finishes_elsewhere(book, state, settings, renew=wanted.renew)
     providers = [open_provider(name, settings) for name in settings.providers]
     artifacts = [
         {
@@ -134,7 +149,24 @@ def preview_run(path: Path, wanted: Wanted) -> dict[str, Any]:
         "at_most_requests": _at_most(state, settings),
         "at_most_nano_usd": _at_most_cost(providers, _at_most(state, settings), settings),
     }
-    return shown | {"lines": list(_preview_lines(shown, bool(remote)))}
+    lines = [*_preview_lines(shown, bool(remote)), *([saved] if saved else [])]
+    return shown | {"lines": lines}
+
+
+def _finishes_elsewhere(
+    reader: CaseReader, state: State, settings: Settings, *, renew: bool
+) -> str:
+    """Return a remark if a prepared request will not go by these settings; empty if none will."""
+    request = state.open_request
+    if renew or request is None or request.status != "prepared":
+        return ""
+    pinned = pinned_settings(reader, state.contexts[request.context].configuration)
+    if pinned.with_keys_of(settings) == settings:
+        return ""
+    return (
+        f"{request.id} was prepared under other settings ({', '.join(pinned.providers)}) and goes "
+        "out as it was saved, under them; --renew makes it anew under those of today"
+    )
 
 
 def _at_most(state: State, settings: Settings) -> int:
@@ -185,7 +217,9 @@ def _leaves(kind: str, settings: Settings) -> bool:
 
 def _told(path: Path, stopped: Stopped, state: State) -> Stopped:
     if stopped.reason == "provider":
-        raise ProviderGaveUp(f"{stopped.detail}; go on with: caseledger run {path}")
+        raise ProviderGaveUp(
+            f"{stopped.detail}; go on with: caseledger run {path} (with other settings: --renew)"
+        )
     if stopped.reason != "needs_attention":
         return stopped
     if stopped.detail == "information_needed":
@@ -201,11 +235,11 @@ def _told(path: Path, stopped: Stopped, state: State) -> Stopped:
         raise NeedsAttention(
             f"{latest.id} was saved, and this release cannot make its bytes again: nothing was "
             f"sent. Look: caseledger saw {path} {latest.id} --check. Run it with the release that "
-            f"prepared it, or give it up: caseledger amend {path} --abandon …"
+            f"prepared it, or make it anew: caseledger run {path} --renew"
         )
     first = latest.problems[0].message if latest.problems else ""
     raise NeedsAttention(
-        f"{latest.id} was given up ({spoken(stopped.detail)}): {first} "
+        f"{latest.id} was given up ({spoken(stopped.detail)}): {first.rstrip('.')}. "
         f"Look: caseledger log {path} --kind response. Try again: caseledger run {path}"
     )
 

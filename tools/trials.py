@@ -70,10 +70,15 @@ def replay_lines(shown: Json) -> Iterator[str]:
 
 def _seen_lines(seen: list[Seen]) -> Iterator[str]:
     sent = [item for item in seen if item.sent is not None]
-    characters = sum(item.characters for item in sent)
-    yield f"seen         {len(sent)} requests with {characters:,} characters had gone to a model"
+    known = [item.characters for item in sent if item.characters is not None]
+    gone = f"{len(known)} requests with {sum(known):,} characters"
+    gone += f" and {len(sent) - len(known)} withheld ones" if len(known) < len(sent) else ""
+    yield f"seen         {gone} had gone to a model"
     for item in seen:
         left = f"sent at {item.sent}" if item.sent is not None else "not sent yet"
+        if item.phase is None:
+            yield f"  {item.request:<4} withheld in this copy, {left}"
+            continue
         yield (
             f"  {item.request:<4} {spoken(item.phase):<20} {item.characters:>9,} characters  "
             f"prepared at {item.position}, {left}, {item.status}"

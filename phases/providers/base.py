@@ -14,6 +14,9 @@ from phases.providers.prices import Price
 LARGEST_USAGE = 4096
 """Bytes of a usage object that are kept."""
 
+LONGEST_MESSAGE = 600
+"""Characters of what a server says that are kept."""
+
 
 class ProviderConfigurationError(Exception):
     """A provider that cannot be set up: one line with what to do. Nothing was sent."""
@@ -81,6 +84,11 @@ class Reply:
     finish: str = "stop"
     detail: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
+
+
+def line(text: str) -> str:
+    """Return one bounded line that can be stored: no lone surrogate."""
+    return " ".join(text.encode("utf-8", "backslashreplace").decode().split())[:LONGEST_MESSAGE]
 
 
 def details_of(stated: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,14 +9,29 @@ import re
 import secrets
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from phases.providers.base import Failure, ProviderConfigurationError
+from phases.providers.base import Failure, ProviderConfigurationError, line
+from phases.providers.transport import Exchanged
 
-LONGEST_MESSAGE = 600
 REMOVED = b"[credential removed]"
 _SALT_BYTES = 32
-_SHORTEST = 4
-"""A shorter key is none, and removing it everywhere would only destroy texts."""
+
+_LEAST_IN_ANSWERS = 16
+"""Characters of a key that is removed from answers. `test`, `null`, `EMPTY` and `ollama` are what
+servers on this machine are given as keys: they protect nothing, and an answer may need the word."""
+
+_LEAST = 8
+"""Characters of a key that is removed from errors: nothing is built on their words."""
+
+_LEAST_BEGINNING = 4
+"""Characters of a key that are removed where something broke off."""
+
+_LONGEST = 8192
+"""Characters of a key; no header of a server is as long."""
+
+_PATTERN_BYTES = 256 * 1024 * 1024
+"""Memory that a search for a key may take; the longest key of odd characters takes a fifth."""
 
 
 class Key:
@@ -45,15 +60,20 @@ class Key:
             return ""
         return hmac.new(_salt(), self._text.encode(), "sha256").hexdigest()[:16]
 
+    def removed_from_answer(self, data: bytes) -> bytes:
+        """Return an answer without this key; one of fewer than 16 characters stays in it."""
+        return data if len(self._text) < _LEAST_IN_ANSWERS else self.removed_from(data)
+
     def removed_from(self, data: bytes) -> bytes:
         """Return bytes without this key, plain or escaped as JSON, addresses and HTML do it.
 
-        Bytes that broke off lose the beginning of the key at their end, too.
+        Bytes that broke off lose the beginning of the key at their end, too. A key of fewer than
+        8 characters stays where it is.
         """
-        if len(self._text) < _SHORTEST:
+        if len(self._text) < _LEAST:
             return data
         data = self._spelled.sub(REMOVED, data)
-        for size in range(len(self._text) - 1, _SHORTEST - 1, -1):
+        for size in range(len(self._text) - 1, _LEAST_BEGINNING - 1, -1):
             if data.endswith(self._text[:size].encode()):
                 return data[:-size] + REMOVED
         return data
@@ -63,9 +83,16 @@ class Key:
         return self.removed_from(text.encode("utf-8", "backslashreplace")).decode()
 
     @cached_property
-    def _spelled(self) -> re.Pattern[bytes]:
+    def _spelled(self) -> Any:
+        """Return the pattern of this key. Bodies are hostile: google-re2 takes linear time."""
+        import re2
+
+        options = re2.Options()
+        options.encoding = re2.Options.Encoding.LATIN1  # a byte is a character
+        options.log_errors = False
+        options.max_mem = _PATTERN_BYTES
         pieces = re.findall(r"\\+|[A-Za-z0-9]+|.", self._text)
-        return re.compile("".join(map(_spellings, pieces)).encode())
+        return re2.compile("".join(map(_spellings, pieces)).encode(), options)
 
 
 def without_key(failure: Failure, key: Key) -> Failure:
@@ -73,12 +100,19 @@ def without_key(failure: Failure, key: Key) -> Failure:
     partial = failure.partial
     return Failure(
         failure.kind,
-        " ".join(key.removed(failure.message).split())[:LONGEST_MESSAGE],
+        line(key.removed(failure.message)),
         retryable=failure.retryable,
         status=failure.status,
         retry_after_ms=failure.retry_after_ms,
         partial=None if partial is None else key.removed_from(partial),
     )
+
+
+def answer_without_key(got: Exchanged, key: Key) -> Exchanged:
+    """Return what came back without the key, wherever a server may have put it."""
+    headers = {name: key.removed(value) for name, value in got.headers.items()}
+    remove = key.removed_from_answer if got.status == 200 else key.removed_from
+    return Exchanged(got.status, headers, remove(got.body))
 
 
 _BACKSLASH = "\\"
@@ -93,7 +127,7 @@ def _spellings(piece: str) -> str:
     if piece.isalnum():
         return piece
     if piece[0] == _BACKSLASH:
-        runs = "|".join(rf"\\{{{len(piece) * 2**level}}}" for level in (3, 2, 1, 0))
+        runs = "|".join(re.escape(piece * 2**level) for level in (3, 2, 1, 0))
         return rf"(?:{runs}|(?:{_escapes(piece[0])})+)"
     return rf"(?:\\|{_escapes(_BACKSLASH)})*(?:{re.escape(piece)}|{_escapes(piece)})"
 
@@ -118,6 +152,8 @@ def read_key(variable: str, file: str, what: str, *, needed: bool = True) -> Key
         )
     if text and not (text.isascii() and text.isprintable() and " " not in text):
         raise ProviderConfigurationError(f"{origin}: is no key: it has blanks or odd characters")
+    if len(text) > _LONGEST:
+        raise ProviderConfigurationError(f"{origin}: is no key: longer than {_LONGEST} characters")
     return Key(text)
 
 

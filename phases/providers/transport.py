@@ -7,11 +7,16 @@ library an empty object: nobody but the provider's own reader ever interprets an
 
 from __future__ import annotations
 
+import codecs
 import ipaddress
+import re
 import threading
 import time
+import unicodedata
 import zlib
 from collections.abc import Callable
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -29,6 +34,8 @@ MAX_BODY = 64 * 1024 * 1024
 
 KEPT_HEADERS = ("retry-after", "x-request-id", "content-type")
 
+_LONGEST_WAIT_SECONDS = 86_400
+
 BeforeSend = Callable[[bytes], None]
 """Called with the exact body; only when it returns may the body leave."""
 
@@ -40,6 +47,23 @@ class Exchanged(NamedTuple):
     headers: dict[str, str]
     body: bytes
 
+    def retry_after_ms(self, now: str) -> int | None:
+        """Return how long the server asks to wait: its header is a number of seconds, or a date,
+        which is compared with `now` (RFC 9110, 10.2.3). None if it does not ask.
+        """
+        header = self.headers.get("retry-after", "")
+        if header.isascii() and header.isdecimal():
+            return min(int(header[:9]), _LONGEST_WAIT_SECONDS) * 1000
+        try:
+            wait = parsedate_to_datetime(header) - datetime.fromisoformat(now)
+        except (ValueError, TypeError, OverflowError):
+            return None
+        return round(min(max(wait.total_seconds(), 0), _LONGEST_WAIT_SECONDS) * 1000)
+
+
+def unrecorded(body: bytes) -> None:
+    """Record nothing: for exchanges that are no part of a case, such as checks."""
+
 
 class Line(threading.local):
     """The connections of one provider, used for one exchange after the other in each thread.
@@ -50,7 +74,7 @@ class Line(threading.local):
     def __init__(self) -> None:
         self.sent = False
         self._ends = 0.0
-        self._before_send: BeforeSend = _nothing
+        self._before_send: BeforeSend = unrecorded
         self._result: Exchanged | Failure | None = None
 
     def expect(self, deadline_seconds: float, before_send: BeforeSend) -> None:
@@ -127,6 +151,9 @@ class Line(threading.local):
             message = f"{words}: {why}" if str(why) else words
             partial = _opened(bytes(received), encoding)[0] or None
             raise Failure(kind, message, retryable=True, partial=partial) from None
+        except UnicodeError:
+            message = "no connection: the host is not the name of one"
+            raise Failure("connect", message, retryable=False) from None
         return _decoded(got.status, got.headers, bytes(received))
 
 
@@ -182,26 +209,47 @@ def check_address(url: str, setting: str) -> str:
     """Return a base URL without its last slash.
 
     Raises:
-        ProviderConfigurationError: it would send a key in clear text over a network.
+        ProviderConfigurationError: it would send a key in clear text over a network, or nowhere.
     """
+    if "@" in _AFTER_AUTHORITY.split(url.partition("//")[2], maxsplit=1)[0]:
+        raise ProviderConfigurationError(f"{setting}: holds a password; give the key as a key")
+    if wrong := _wrong_with(url):
+        raise ProviderConfigurationError(f"{setting}{_shown(url)}: {wrong}")
+    return url.rstrip("/")
+
+
+_AFTER_AUTHORITY = re.compile(r"[/?#]")
+_NO_ADDRESS = "is no http or https address"
+
+
+def _wrong_with(url: str) -> str:
     try:
         parts = urlsplit(url)
         fits = parts.port != 0 and url.isascii() and url.isprintable() and " " not in url
     except ValueError:  # brackets or a port that are none
-        fits = False
+        return _NO_ADDRESS
     if not fits:
-        raise ProviderConfigurationError(f"{setting} {url!r}: is no http or https address")
-    if parts.username or parts.password:
-        raise ProviderConfigurationError(f"{setting}: holds a password; give the key as a key")
+        return _NO_ADDRESS
     if parts.query or parts.fragment:
-        raise ProviderConfigurationError(f"{setting}: is more than an address; leave ? and # away")
+        return "is more than an address; leave ? and # away"
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ProviderConfigurationError(f"{setting} {url!r}: is no http or https address")
+        return _NO_ADDRESS
     if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise ProviderConfigurationError(
-            f"{setting} {url!r}: use https; plain http is for this machine only"
-        )
-    return url.rstrip("/")
+        return "use https; plain http is for this machine only"
+    return _wrong_with_host(parts.hostname)
+
+
+def _wrong_with_host(host: str) -> str:
+    try:
+        host.encode("idna")  # as the look-up of the address does it
+    except UnicodeError:
+        return "a part of its host is empty or longer than 63 characters"
+    return ""
+
+
+def _shown(url: str) -> str:
+    """Return an address as a message shows it; nothing if a password or a key may be in it."""
+    return "" if set("@?#") & set(unicodedata.normalize("NFKC", url)) else f" {url!r}"
 
 
 def is_loopback_url(url: str) -> bool:
@@ -233,8 +281,13 @@ def _header(headers: list[tuple[bytes, bytes]], name: bytes) -> str:
     return ", ".join(values).strip()
 
 
-_COMPRESSED = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "deflate": b"\x78"}
-"""Encodings that we ask for, and how they begin."""
+_COMPRESSED = frozenset({"gzip", "x-gzip", "deflate"})
+"""Encodings that we ask for."""
+
+_BY_HEADER = 47
+"""`wbits` of zlib for gzip or zlib, whichever a header says."""
+
+_NOT_IN_TEXT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 _PIECE = 65_536
 """Bytes of a request that are written at a time: a server may take each as slowly as it likes."""
@@ -246,24 +299,43 @@ _STEP = 1024
 def _opened(raw: bytes, encoding: str) -> tuple[bytes, str]:
     """Return the content of a body as far as it can be read, and what is wrong with it.
 
-    Compressed bytes are never returned: nobody could remove a key from them.
+    Compressed bytes are never returned: nobody could remove a key from them. What cannot be undone
+    is only returned if it is text.
     """
     if not raw or encoding.lower() in ("", "identity"):
         return raw, ""
-    begins = _COMPRESSED.get(encoding.lower())
-    if begins is None:
+    if encoding.lower() not in _COMPRESSED:
         return b"", f"encoding {encoding[:40]!r} was not asked for"
-    if not raw.startswith(begins):
+    content, problem = _inflated(raw)
+    if problem and _is_text(raw):
         return raw, "it is not compressed as it says"
-    inflater, content = zlib.decompressobj(wbits=47), bytearray()  # 47: by its own header
+    return content, problem
+
+
+def _inflated(raw: bytes) -> tuple[bytes, str]:
+    """Return all members of a compressed body, one after the other, and what is wrong with it."""
+    inflater, content = zlib.decompressobj(wbits=_BY_HEADER), bytearray()
     try:
         for start in range(0, len(raw), _STEP):
             piece = raw[start : start + _STEP]
-            content += inflater.decompress(piece, MAX_BODY + 1 - len(content))
-            _check_length(content)
+            while piece:
+                if inflater.eof:
+                    inflater = zlib.decompressobj(wbits=_BY_HEADER)
+                content += inflater.decompress(piece, MAX_BODY + 1 - len(content))
+                _check_length(content)
+                piece = inflater.unused_data
     except zlib.error as error:
         return bytes(content), str(error)
     return bytes(content), "" if inflater.eof else "it ends early"
+
+
+def _is_text(data: bytes) -> bool:
+    """Tell whether bytes are text, which may break off within a character."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return not _NOT_IN_TEXT.search(data)
 
 
 def _check_length(content: bytearray) -> None:
@@ -284,7 +356,3 @@ def _kind(error: Exception) -> tuple[str, str]:
         if isinstance(error, cls):
             return kind, words
     return "reset", "the connection broke"
-
-
-def _nothing(body: bytes) -> None:
-    return

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.canonical import from_bytes
-from ledger.errors import PayloadWithheld
+from ledger.errors import LedgerDamaged, PayloadWithheld
 from ledger.events import ArtifactAdded, Observation
 from ledger.lines import split_lines
 from ledger.reader import CaseReader
@@ -95,13 +95,15 @@ def hypotheses(state: State) -> list[Json]:
 
 
 READS = {
+    **dict.fromkeys(("list_files", "search_code", "find_symbol"), "source"),
+    **dict.fromkeys(("find_references", "read_lines"), "source"),
     "search_log": "log",
     "read_log": "log",
     "describe_database": "database",
     "profile_table": "database",
     "query_database": "database",
 }
-"""Kind of artefact that an action reads; all others read the source."""
+"""Kind of artefact that an action reads, by the name of every action there is."""
 
 
 def evidence(state: State, reader: CaseReader, material: Material) -> list[Json]:
@@ -156,11 +158,10 @@ def _artifact(artifact: ArtifactAdded) -> Json:
 
 
 def _evidence(item: Evidence, reader: CaseReader) -> Json:
-    return {
-        "id": item.id,
-        "hypothesis": item.hypothesis or None,
-        **from_bytes(reader.payload(item.content.digest)),
-    }
+    document = from_bytes(reader.payload(item.content.digest))
+    if not isinstance(document, dict):
+        raise LedgerDamaged(f"{item.id}: its payload is no evidence document")
+    return {"id": item.id, "hypothesis": item.hypothesis or None, **document}
 
 
 class _Texts:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, get_args, get_type_hints
 
+from projections.contexts.parts import READS
+
 FORMAT = 1
 """Number of this set of tables, in the file's `user_version`."""
 
@@ -258,6 +260,8 @@ class HypothesisRow(Row):
 
 @dataclass(frozen=True)
 class ActionRow(Row):
+    """A model may ask for what there is not: such a name is words, too."""
+
     NAME = "actions"
     KEY = ("ledger", "action")
     WORDS = frozenset({"arguments", "expanded"})
@@ -266,7 +270,7 @@ class ActionRow(Row):
     action: str
     position: int
     at: str
-    name: str
+    name: str | None
     by: str
     request: str | None
     hypothesis: str | None
@@ -275,6 +279,11 @@ class ActionRow(Row):
     refusal: str | None
     arguments: str | None
     expanded: str | None
+
+    def without_words(self) -> ActionRow:
+        """Return the row with null for words; only a name that an action has stays."""
+        known = self.name if self.name in READS else None
+        return replace(self, arguments=None, expanded=None, name=known)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from phases.asking import LONGEST_ASKED_SECONDS
 from phases.intake import IntakeError, IntakeRequest
 from phases.opening import amend_case
 from phases.pinned import EARLY_REVIEWS, pinned_settings
-from phases.providers import Received
+from phases.providers import Received, Reply
 from phases.run import Options, Run
 from phases.settings import Settings
 from projections.saw import check_all
@@ -846,3 +846,31 @@ def test_every_event_of_these_runs_survives_reading_back(case: Path) -> None:
     run(case, Script({"hypotheses": [b"{}", failure()]}))
     assert len(events_of(case)) == state_of(case).position
     assert scripting.payload_of(case, documents(case)[0])["format"] == 1
+
+
+def test_a_waiting_request_is_made_anew_under_the_settings_of_today(case: Path) -> None:
+    failures = [failure("key", retryable=False)] * 2
+    down = Script({"entity_resolution": failures}, name="down")
+    assert run(case, down).reason == "provider"
+    asked = Script(name="other")
+    settings = settings_for("other", budget={"requests": 7})
+    assert run(case, asked, down, settings=settings).reason == "provider"  # it keeps its own
+    assert asked.documents == []
+    assert run(case, asked, settings=settings, options=Options(renew=True)).reason == "done"
+    (abandoned,) = only(case, RequestAbandoned)
+    assert (abandoned.request, abandoned.reason) == ("R1", "renewed")
+    first = only(case, RequestPrepared)[1]
+    assert first.phase == "entity_resolution"
+    assert {event.provider for event in only(case, RequestSent)[2:]} == {"other"}
+
+
+def test_an_answer_that_is_there_is_read_and_not_made_anew(case: Path) -> None:
+    class Deaf(Script):
+        def read(self, body: bytes) -> Reply:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(case, Deaf())
+    assert run(case, Script(), options=Options(renew=True)).reason == "done"
+    assert only(case, RequestAbandoned) == []
+    assert len(only(case, RequestSent)) == len(only(case, RequestPrepared))

@@ -106,13 +106,15 @@ class Story:
             **{**fields, **more},
         )  # fmt: skip
 
-    def asks(self, request: str = "R1", key: str = KEY, tokens: int = 1000) -> str:
+    def asks(
+        self, request: str = "R1", key: str = KEY, tokens: int = 1000, ttl_seconds: int = 3600
+    ) -> str:
         """Ask for a cache; return its name."""
         self.creations += 1
         name = f"{CONTENT}-{self.creations}"
         self.add(
             e.CacheCreateRequested, request=request, key=key, content_id=CONTENT,
-            display_name=name, model="m", ttl_seconds=3600, estimated_tokens=tokens,
+            display_name=name, model="m", ttl_seconds=ttl_seconds, estimated_tokens=tokens,
         )  # fmt: skip
         return name
 
@@ -122,10 +124,10 @@ class Story:
         *,
         key: str = KEY,
         tokens: int | None = 1200,
-        seconds: float = 3600,
+        seconds: int = 3600,
         adopted: bool = False,
     ) -> int:
-        name = self.asks(request, key)
+        name = self.asks(request, key, ttl_seconds=seconds)
         return self.add(
             e.CacheCreated, key=key, display_name=name, expires_at=self.at(seconds), reply=NOBODY,
             tokens=tokens, adopted=adopted,
@@ -154,6 +156,17 @@ class Story:
     def read(self, request: str, cached: int | None = 1200, **more: Any) -> None:
         self.sent(request)
         self.measured(request, cached, **more)
+
+    def answered(self, request: str, *, attempt: int = 1) -> int:
+        return self.add(
+            e.ResponseReceived, request=request, attempt=attempt, body=NOBODY, complete=True,
+            elapsed_ms=1,
+        )  # fmt: skip
+
+    def forked(self) -> int:
+        return self.add(
+            e.CaseForked, trial_id="t2", origin_trial_id="t1", origin_position=1, origin_chain="",
+        )  # fmt: skip
 
     def failed(self, request: str, *, attempt: int = 1, kind: str = "http_503") -> int:
         return self.add(
@@ -290,6 +303,29 @@ def test_caches_of_two_keys_do_not_mix() -> None:
     assert (second.key, second.end, second.reads[0].cached) == (OTHER, "deleted", 700)
 
 
+def test_a_request_reads_the_cache_of_its_decision_where_two_keys_share_one_content() -> None:
+    """Two models, one prefix: the first cache is named after the second was created."""
+    story = Story()
+    story.decided("R1")
+    story.created("R1")
+    story.decided("R2", key=OTHER)
+    story.created("R2", key=OTHER)
+    story.read("R2", 700)
+    story.decided("R3", "reuse")
+    story.read("R3", 1100)
+    first, second = lives(story.entries)
+    assert [(read.request, read.cached) for read in first.reads] == [("R3", 1100)]
+    assert [(read.request, read.cached) for read in second.reads] == [("R2", 700)]
+
+
+def test_a_request_that_names_a_cache_of_no_known_key_reads_none() -> None:
+    story = Story()
+    story.created()
+    story.decided("R2", "reuse", key=OTHER)
+    story.read("R2")
+    assert lives(story.entries)[0].reads == ()
+
+
 def test_an_inline_request_reads_no_life() -> None:
     story = Story()
     story.created()
@@ -364,6 +400,39 @@ def test_nothing_is_left_of_what_ended(end: str) -> None:
     assert abandoned(story.entries, story.at()) == []
 
 
+# What a fork took over --------------------------------------------------------------------------
+
+
+def test_a_fork_says_nothing_of_caches_that_its_origin_may_still_use() -> None:
+    story = Story()
+    story.decided("R1")
+    story.created()
+    story.read("R1")
+    story.asks("R2", key=OTHER)
+    story.forked()
+    assert abandoned(story.entries, story.at()) == []
+    assert settlements(story.entries, story.at()) == []
+
+
+def test_a_fork_settles_its_own_caches_and_none_from_before() -> None:
+    """Its own has the key of one that the origin holds, and of one that ended unsettled."""
+    story = whole([1200])
+    story.created("R2")
+    story.forked()
+    story.runs(2)
+    story.decided("R3")
+    story.created("R3")
+    story.read("R3", 900)
+    story.lost("expired")
+    (settled,) = settlements(story.entries, story.at())
+    assert isinstance(settled, e.CacheSettled)
+    assert (settled.cached_tokens, settled.basis["display_name"]) == (900, f"{CONTENT}-3")
+    story.follow(settled)
+    assert settlements(story.entries, story.at()) == []
+    story.deleted("gone")  # of a creation whose reply was lost: not the origin's cache
+    assert [life.end for life in lives(story.entries)] == ["deleted", "", "expired"]
+
+
 # Settlement -------------------------------------------------------------------------------------
 
 
@@ -417,6 +486,18 @@ def test_unmeasured_reads_are_left_out_and_counted() -> None:
     assert (settled.basis["named_by"], settled.basis["unmeasured_reads"]) == (3, 1)
 
 
+def test_a_read_is_unmeasured_only_if_it_was_answered() -> None:
+    story = Story()
+    story.created()
+    for request in ("R1", "R2", "R3"):
+        story.sent(request)
+    story.answered("R1")
+    story.failed("R2")
+    story.rejected("R3")
+    settled = settle(lives(story.entries)[0], story.at())
+    assert (settled.basis["named_by"], settled.basis["unmeasured_reads"]) == (3, 1)
+
+
 def test_a_cache_that_nobody_measured_has_saved_something_unknown() -> None:
     settled = settle(lives(whole([None, None]).entries)[0], START.isoformat())
     assert (settled.reads, settled.cached_tokens) == (0, None)
@@ -431,6 +512,46 @@ def test_without_a_price_nothing_is_said_of_money() -> None:
     settled = settle(lives(story.entries)[0], story.at())
     assert (settled.reads, settled.cached_tokens) == (1, 1200)
     assert (settled.saved_nano_usd, settled.storage_nano_usd) == (None, None)
+
+
+def test_without_a_price_of_storage_the_saving_is_unknown() -> None:
+    story = Story()
+    story.created()
+    story.read("R1", price={name: PRICE[name] for name in ("id", "input", "cached", "output")})
+    story.deleted()
+    settled = settle(lives(story.entries)[0], story.at())
+    assert (settled.reads, settled.cached_tokens) == (1, 1200)
+    assert (settled.saved_nano_usd, settled.storage_nano_usd) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "price",
+    [
+        {"cached": 1, "storage": 1},
+        {"cached": 1, "storage": 1, "input": "9" * 9},
+        {"cached": [1], "storage": 1, "input": 1},
+        {"cached": 1, "storage": "1", "input": 1},
+        {"cached": 1, "storage": 1, "input": 10**40},
+    ],
+)
+def test_a_price_that_is_nonsense_is_damage_in_one_line(price: Json) -> None:
+    story = Story()
+    story.created()
+    story.read("R1", price=price)
+    story.deleted()
+    with pytest.raises(LedgerDamaged, match="nonsense") as caught:
+        settle(lives(story.entries)[0], story.at())
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("wrong", [{"expected_nano_usd": {"x": 1}}, {"creation_factor": "9" * 99}])
+def test_a_decision_that_is_nonsense_is_damage_in_one_line(wrong: Json) -> None:
+    story = Story()
+    story.decided("R1", basis={**BASIS, **wrong})
+    story.created()
+    story.deleted()
+    with pytest.raises(LedgerDamaged, match="nonsense"):
+        settle(lives(story.entries)[0], story.at())
 
 
 def test_reads_are_saved_at_the_price_that_billed_each() -> None:
@@ -463,8 +584,7 @@ def test_a_cache_that_is_left_is_stored_until_the_server_lets_it_expire(how: str
     story = Story()
     story.created(seconds=3600)
     story.deleted(how)
-    # The moment of expiry is a second before the event that states it.
-    assert settle(lives(story.entries)[0], story.at()).lifetime_ms == 3_599_000
+    assert settle(lives(story.entries)[0], story.at()).lifetime_ms == 3_600_000
 
 
 @pytest.mark.parametrize("noticed_after", [30, 90_000])
@@ -476,7 +596,7 @@ def test_an_expired_cache_was_stored_until_its_expiry_whenever_that_was_noticed(
     story.read("R1")
     story.now += timedelta(seconds=noticed_after)
     story.lost("expired")
-    assert settle(lives(story.entries)[0], story.at()).lifetime_ms == 59_000
+    assert settle(lives(story.entries)[0], story.at()).lifetime_ms == 60_000
 
 
 def test_a_rejected_cache_was_not_stored_beyond_its_expiry() -> None:
@@ -485,16 +605,53 @@ def test_a_rejected_cache_was_not_stored_beyond_its_expiry() -> None:
     story.sent("R1")
     story.now += timedelta(seconds=90_000)
     story.rejected("R1")
-    assert settle(lives(story.entries)[0], story.at()).lifetime_ms == 59_000
+    assert settle(lives(story.entries)[0], story.at()).lifetime_ms == 60_000
 
 
-def test_a_time_that_cannot_be_read_leaves_the_lifetime_unknown() -> None:
+@pytest.mark.parametrize("expires_at", ["", "soon", "1970-01-01T00:00:00Z", "9999-12-31T00:00:00Z"])
+@pytest.mark.parametrize(("how", "stored_ms"), [("deleted", 3000), ("left_to_expire", 3_600_000)])
+def test_a_lifetime_does_not_depend_on_the_clock_of_the_server(
+    expires_at: str, how: str, stored_ms: int
+) -> None:
     story = Story()
     name = story.asks()
-    story.add(e.CacheCreated, key=KEY, display_name=name, expires_at="soon", reply=NOBODY)
+    story.add(e.CacheCreated, key=KEY, display_name=name, expires_at=expires_at, reply=NOBODY)
     story.read("R1", 1000)
+    story.deleted(how)
+    settled = settle(lives(story.entries)[0], story.at())
+    assert settled.lifetime_ms == stored_ms
+    assert settled.storage_nano_usd
+    assert settled.saved_nano_usd is not None
+
+
+def test_a_clock_that_was_set_back_leaves_the_lifetime_unknown() -> None:
+    story = Story()
+    story.created()
+    story.read("R1")
+    story.now -= timedelta(seconds=100)
+    story.deleted()
+    settled = settle(lives(story.entries)[0], story.at())
+    assert (settled.lifetime_ms, settled.storage_nano_usd, settled.saved_nano_usd) == (
+        None, None, None,
+    )  # fmt: skip
+
+
+def test_a_clock_that_was_set_forward_gives_no_more_than_was_asked_for() -> None:
+    story = Story()
+    story.created(seconds=60)
+    story.now += timedelta(days=400)
+    story.deleted()
+    assert settle(lives(story.entries)[0], story.at()).lifetime_ms == 60_000
+
+
+def test_a_creation_that_is_withheld_leaves_the_time_until_the_expiry_unknown() -> None:
+    story = Story()
+    story.created()
+    story.read("R1")
     story.deleted("left_to_expire")
-    assert settle(lives(story.entries)[0], story.at()).lifetime_ms is None
+    left = [x for x in story.entries if not isinstance(x.event, e.CacheCreateRequested)]
+    settled = settle(lives(left)[0], story.at())
+    assert (settled.lifetime_ms, settled.storage_nano_usd) == (None, None)
 
 
 PRICES = st.fixed_dictionaries(
@@ -523,13 +680,13 @@ def test_the_saving_is_the_formula_for_any_figures(
     story.deleted()
     settled = settle(lives(story.entries)[0], story.at())
     known = [cached for cached in reads if cached is not None]
-    if not known:
-        assert settled.saved_nano_usd is None
+    if not known or price["storage"] is None:
+        assert settled.saved_nano_usd is settled.storage_nano_usd is None
         return
     ours = sum(min(cached, tokens) for cached in known)
     assert settled.lifetime_ms is not None
     hours = Fraction(settled.lifetime_ms, 3_600_000)
-    storage = Fraction(tokens * (price["storage"] or 0), 10**6) * hours
+    storage = Fraction(tokens * price["storage"], 10**6) * hours
     creation = Fraction((factor or 1) * tokens * price["input"], 10**6)
     exact = Fraction(ours * (price["input"] - price["cached"]), 10**6) - creation - storage
     assert settled.saved_nano_usd is not None
@@ -666,12 +823,35 @@ def test_a_restart_is_named_where_the_cache_was_left() -> None:
     expect(story, "R2", "restart", lost)
 
 
-def test_a_restart_is_named_where_the_cache_was_deleted() -> None:
+@pytest.mark.parametrize("runs", [1, 2, 3])
+@pytest.mark.parametrize("outcome", ["deleted", "gone", "failed"])
+def test_a_deletion_is_named_however_many_runs_came_after_it(runs: int, outcome: str) -> None:
     story = begun()
-    story.deleted()
-    started = story.runs(2)
+    deleted = story.deleted(outcome)
+    for number in range(1, runs):
+        story.runs(number + 1)
     story.decided("R2")
-    expect(story, "R2", "restart", started)
+    assert "process ended" not in expect(story, "R2", "deleted", deleted)
+
+
+def test_the_deletion_of_a_lost_creation_does_not_hide_that_its_reply_was_lost() -> None:
+    story = Story()
+    story.runs()
+    story.decided("R1")
+    unknown = story.unknown()
+    story.decided("R1", "rejected_before")
+    story.deleted("gone")
+    story.runs(2)
+    story.decided("R2")
+    expect(story, "R2", "create_unknown", unknown)
+
+
+def test_a_fork_that_does_not_find_its_origins_cache_names_the_fork() -> None:
+    story = begun()
+    forked = story.forked()
+    story.runs(2)
+    story.decided("R2")
+    assert "origin" in expect(story, "R2", "forked", forked)
 
 
 def test_a_rejection_is_named_for_the_attempt_the_next_one_and_the_next_request() -> None:

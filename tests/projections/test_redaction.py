@@ -22,6 +22,7 @@ from projections.redaction import MEASURED, TEXTS, NoSuchPart, redaction
 from projections.state import fold
 from tests.generated import History, histories
 from tests.ledger.making import append_raw, fixed_sources, whole_record
+from tests.support import OPENED, ref
 
 A_TWENTIETH = settings(max_examples=settings.default.max_examples // 20)
 STRUCTURE = Path(__file__).with_name("structure.txt")
@@ -55,6 +56,27 @@ def case(tmp_path: Path) -> Path:
         for event, payloads in whole_record():
             book.append(event, payloads=payloads)
     return path
+
+
+def test_what_a_service_said_of_a_cache_or_of_usage_goes_if_it_quotes(tmp_path: Path) -> None:
+    said = "the loyalty ledger of Wexford multiplies vouchers at midnight"
+    decided = {"at": OPENED.at, "attempt": 1, "provider": "p", "model": "m", "mode": "auto",
+               "decision": "none"}  # fmt: skip
+    events: list[tuple[e.Event, list[bytes]]] = [
+        (OPENED, []),
+        (e.ArtifactAdded(at=OPENED.at, artifact="S1", kind="log", name="a.log", revision=1,
+                         media="text", encoding="utf-8", content=ref(said.encode())),
+         [said.encode()]),
+        (e.CacheDecided(**decided, request="R1", reason="x", basis={"rejected": said}), []),
+        (e.CacheDecided(**decided, request="R2", reason="x", basis={"detail": said}), []),
+        (e.CacheDecided(**decided, request="R3", reason="x", basis={"tokens": 7}), []),
+        (e.UsageMeasured(at=OPENED.at, request="R1", attempt=1, details={"note": said}), []),
+        (e.UsageMeasured(at=OPENED.at, request="R2", attempt=1, details={"total": 7}), []),
+    ]  # fmt: skip
+    with Book.create(tmp_path / "a.case") as book:
+        for event, payloads in events:
+            book.append(event, payloads=payloads)
+        assert redaction(book, ["S1"]).withheld.positions == {3, 4, 6}
 
 
 def test_requests_before_the_one_withheld_stay(case: Path) -> None:

@@ -124,6 +124,16 @@ def test_without_words_there_are_no_words(history: History) -> None:
                 assert not any(getattr(row, name) for name in row.WORDS)
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"), [("search_code", "search_code"), ("please tell me of Wexford", None)]
+)
+def test_a_name_that_no_action_has_is_words(name: str, kept: str | None) -> None:
+    asked = ActionRow(1, "A1", 7, "x", name, "model", None, None, 1, None, None, "{}", "{}")
+    bare = asked.without_words()
+    assert isinstance(bare, ActionRow)
+    assert (bare.name, bare.arguments, bare.expanded, bare.action) == (kept, None, None, "A1")
+
+
 LIVE = ("plain", "focused", "troubled", "amended", "extended")
 
 

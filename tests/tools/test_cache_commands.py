@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ledger.events import CacheLost, CacheRejected, RequestSent, RunStarted
+from ledger.events import CacheDeleted, CacheLost, CacheRejected, RequestSent
 from phases.run import Options
 from tests.gemini.server import KEYS, GeminiServer
 from tests.phases.providers.gemini.running import (
@@ -130,12 +130,12 @@ def test_cache_why_names_the_cause_of_every_attempt_and_the_events_that_show_it(
         **dict.fromkeys(["R1.1", "R2.1", "R3.1"], "not_a_candidate"),
         "R4.1": "first",
         "R5.1": "hit",
-        "R6.1": "restart",
+        "R6.1": "deleted",
         "R7.1": "rejected",
         "R7.2": "cache_rejected",
         **dict.fromkeys(["R8.1", "R9.1", "R10.1"], "not_a_candidate"),
     }
-    assert told["R6.1"]["positions"][0] == positions(remote.path, RunStarted)[1]
+    assert told["R6.1"]["positions"][0] == positions(remote.path, CacheDeleted)[0]
     assert told["R7.1"]["positions"][0] == positions(remote.path, CacheRejected)[0]
     for why in found:
         assert why["says"]

@@ -666,3 +666,36 @@ def test_a_pipe_gets_no_colours(desk: Path, more: dict[str, str]) -> None:
     done = shell(desk, "caseledger cases; caseledger report small", **more)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_no_option_replaces_a_case(call: Cli, desk: Path) -> None:
+    case = desk / ".caseledger/small.case"
+    before = case.read_bytes()
+    for command in (
+        ["export", "small", "-o", str(case), "--force"],
+        ["view", "small", "-o", str(case), "--force", "--no-browser"],
+        ["measure", "cache", "small", "--output", str(case), "--force"],
+        ["tables", "small", "-o", str(case), "--force"],
+    ):
+        found = call(*command)
+        assert found.code == 2
+        assert str(case) in found.err
+        assert case.read_bytes() == before
+
+
+def test_a_verdict_needs_a_diagnosis_and_goes_with_an_amendment(call: Cli, desk: Path) -> None:
+    assert call("label", "fresh", "right").code == 2
+    assert call("label", "small", "wrong").code == 0
+    assert call("status", "small", "--json").json["standing"] == "labelled wrong"
+    assert call("amend", "small", "--observation", "It rains.").code == 0
+    assert "labelled" not in call("status", "small", "--json").json["standing"]
+
+
+def test_a_run_goes_on_when_nobody_reads_its_progress(desk: Path) -> None:
+    program = Path(sys.executable).parent / "caseledger"
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([program, "run", "fresh"], stderr=write, stdout=subprocess.PIPE)
+    os.close(write)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"done")

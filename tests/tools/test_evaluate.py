@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ledger.book import Book
+from ledger.files import new_file
 from tests.phases.scripting import write_inputs
 from tests.tools.conftest import Cli
 from tools import cli, evaluating
@@ -136,6 +137,43 @@ def test_a_ledger_of_another_provider_is_not_taken_for_this_ones(
     assert "was made with offline" in found.json["cases"][0]["reason"]
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--no-egress", "log"], "was made with no --no-egress"),
+        (["--protocol", "diagnosis_v3"], "was made with no --protocol"),
+    ],
+)
+def test_a_ledger_of_other_options_is_not_taken_for_this_ones(
+    call: Cli, bugs: Path, kept: Path, options: list[str], said: str
+) -> None:
+    found = call("evaluate", str(bugs), "--keep", str(kept), *options, "--json")
+    assert (found.code, found.json["cases"][0]["state"]) == (1, "failed")
+    assert said in found.json["cases"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--no-egress", "db"], "was made with --no-egress database"),
+        (["--protocol", "diagnosis_v3"], "was made with --protocol diagnosis_v3"),
+    ],
+)
+def test_a_ledger_of_these_options_is_not_taken_for_one_without(
+    call: Cli, desk: Path, bugs: Path, tmp_path: Path, options: list[str], said: str
+) -> None:
+    keep = tmp_path / "keep"
+    keep.mkdir()
+    assert call("run", "fresh", *options).code == 0
+    for end in ("", ".head"):
+        shutil.copyfile(desk / f".caseledger/fresh.case{end}", keep / f"{name_of(bugs)}.case{end}")
+    found = call("evaluate", str(bugs), "--keep", str(keep), "--json")
+    assert (found.code, found.json["cases"][0]["state"]) == (1, "failed")
+    assert said in found.json["cases"][0]["reason"]
+    again = call("evaluate", str(bugs), "--keep", str(keep), *options, "--json")
+    assert again.json["cases"][0]["state"] == "scored", again.json["cases"][0]["reason"]
+
+
 def test_a_case_that_fails_is_a_row_with_its_reason(call: Cli, bugs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "many"
     shutil.copytree(bugs, folder)
@@ -208,6 +246,42 @@ def test_better_and_worse_than_an_earlier_result(
     worse = against(rows={"total": 1, "good": 5})
     assert worse.code == 1
     assert f"worse: {name_of(bugs)}, rows: 5 cited → " in worse.out
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"function_rank": ...}, {"rank": ...}, {"state": ...}, {"rows": {}}, {"rows": 5},
+        {"rank": "first"}, {"function_rank": 1e400}, {"case": [1]}, {"rows": {"good": "9"}},
+    ],
+)  # fmt: skip
+def test_a_row_that_cannot_be_compared_is_one_line(
+    call: Cli, bugs: Path, kept: Path, result: Any, tmp_path: Path, changed: Any
+) -> None:
+    row = {k: v for k, v in {**result["cases"][0], **changed}.items() if v is not ...}
+    (tmp_path / "before.json").write_text(json.dumps({"cases": [row]}))
+    found = call("evaluate", str(bugs), "--keep", str(kept), "--against", "before.json")
+    assert (found.code, found.out) == (2, "")
+    assert "is not a result of `evaluate`" in found.err
+    assert found.err.count("\n") == 1
+
+
+def test_a_result_replaces_an_earlier_one_and_nothing_else(
+    call: Cli, bugs: Path, kept: Path, result: Any, tmp_path: Path
+) -> None:
+    mine = tmp_path / "result.json.part"
+    mine.write_text("mine")
+    (tmp_path / "result.json").write_text("old")
+    refused = call("evaluate", str(bugs), "--keep", str(kept), "-o", "result.json")
+    assert (refused.code, refused.out) == (2, "")
+    assert "no earlier result" in refused.err
+    (tmp_path / "result.json").write_text('{"cases": []}')
+    again = ["evaluate", str(bugs), "--keep", str(kept), "-o", "result.json"]
+    assert call(*again).code == 0
+    assert mine.read_text() == "mine"
+    assert json.loads((tmp_path / "result.json").read_text())["cases"]
+    with new_file(tmp_path / "result.json", overwrite=True):
+        assert call(*again).code == 5  # another process is writing it
 
 
 def test_a_report_as_text_and_a_source_as_archive_are_taken(call: Cli, tmp_path: Path) -> None:

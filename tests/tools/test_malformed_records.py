@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ledger import packing
 from ledger.book import Book
 from ledger.events import (
+    ActionRequested,
+    CacheCreated,
+    CacheCreateRequested,
+    CacheDecided,
+    CacheDeleted,
     CaseOpened,
     ContextCreated,
     DiagnosisConcluded,
     EntitiesResolved,
     Event,
+    EvidenceRecorded,
     HypothesesProposed,
     HypothesisAssessed,
     Observation,
     ObservationsExtracted,
     RequestPrepared,
     RequestSent,
+    UsageMeasured,
 )
 from ledger.verify import verify_book
 from phases.preparing import reference
@@ -30,7 +38,7 @@ AT = "2024-05-17T09:30:00.000000Z"
 WRONG_TYPES = {"outcome": "x", "confidence": 1, "locations": [1], "mechanism": [2], "data": 3}
 
 
-def request(document: bytes) -> list[tuple[Event, bytes]]:
+def request(document: bytes) -> list[tuple[Event, bytes | None]]:
     context = ContextCreated(
         at=AT, context="C1", phase="diagnosis", revision=1, protocol="diagnosis_v3",
         configuration="sha256:0", content=reference(b"{}"),
@@ -42,6 +50,42 @@ def request(document: bytes) -> list[tuple[Event, bytes]]:
         estimator="x",
     )  # fmt: skip
     return [(context, b"{}"), (prepared, document)]
+
+
+def evidence(document: bytes) -> list[tuple[Event, bytes | None]]:
+    asked = ActionRequested(
+        at=AT, action="A1", name="list_files", arguments={}, expanded={}, by="user", revision=1,
+    )  # fmt: skip
+    found = EvidenceRecorded(
+        at=AT, evidence="E1", action="A1", kind="list_files", content=reference(document),
+        characters=1, complete=True, found=True,
+    )  # fmt: skip
+    return [(asked, None), (found, document)]
+
+
+def cache(basis: dict[str, Any], price: dict[str, Any]) -> list[tuple[Event, bytes | None]]:
+    """Return a cache that a request read and that was deleted."""
+    one: dict[str, Any] = {"at": AT, "request": "R1", "attempt": 1}
+    key: dict[str, Any] = {"at": AT, "key": "K"}
+    asked = CacheCreateRequested(
+        **key, request="R1", content_id="c", display_name="d", model="m", ttl_seconds=60,
+        estimated_tokens=1,
+    )  # fmt: skip
+    sent = RequestSent(**one, provider="x", model="m", endpoint="x", document="x", cache="c")
+    decided = CacheDecided(
+        **one, key="K", provider="x", model="m", mode="auto", decision="explicit", reason="create",
+        content_id="c", basis=basis,
+    )  # fmt: skip
+    events: list[tuple[Event, bytes | None]] = [
+        *request(b'{"a":1}'),
+        (decided, None),
+        (asked, None),
+        (CacheCreated(**key, display_name="d", expires_at="", reply=reference(b"{}")), b"{}"),
+        (sent, None),
+        (UsageMeasured(**one, prompt=9, cached=9, price=price), None),
+        (CacheDeleted(**key, outcome="deleted"), None),
+    ]
+    return events
 
 
 EVENTS: dict[str, list[tuple[Event, bytes | None]]] = {
@@ -75,6 +119,12 @@ EVENTS: dict[str, list[tuple[Event, bytes | None]]] = {
         )
     ],
     **{f"document {d.decode()}": request(d) for d in (b'{"a":1}', b"[]", b'{"messages":5}')},
+    **{f"evidence {d.decode()}": evidence(d) for d in (b"[5]", b"{}", b'{"page":1}')},
+    "price without input": cache({}, {"cached": 1, "storage": 1}),
+    "price of a long text": cache({}, {"cached": 1, "storage": 1, "input": "9" * 99}),
+    "decision of wrong types": cache(
+        {"expected_nano_usd": [1], "creation_factor": "9", "tokens": "x"}, {"cached": 1}
+    ),
 }  # fmt: skip
 
 
@@ -104,10 +154,15 @@ def test_a_nonsensical_record_is_one_line_for_every_command(
         packing.write(book, package)
     monkeypatch.setenv("CASELEDGER_HOME", str(path.parent))
     target = [str(path)], [str(package)]
-    for command in ("status", "report", "verify", "log"):
+    view = ["view", "--no-browser", "--force", "-o", str(path.with_suffix(".html"))]
+    commands = [[name] for name in ("status", "report", "verify", "log", "replay")]
+    for command in (*commands, view, ["cache", "ls"], ["cache", "why"]):
         for case in target:
-            assert run([command, *case]) in (0, 1, 5)
-            assert "Traceback" not in capsys.readouterr().err
+            assert run([*command, *case]) in (0, 1, 5)
+            said = capsys.readouterr().err
+            assert "Traceback" not in said
+            assert said.count("\n") <= 1 or command[0] == "verify"
+    assert run(["cache", "why", str(path), "R1"]) in (0, 2, 5)
     for arguments in (["saw", str(path), "all", "--check"], ["saw", str(path), "--decoded"]):
         assert run(arguments) in (0, 1, 2, 5)
     for arguments in (

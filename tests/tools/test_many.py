@@ -264,3 +264,14 @@ def without(value: Any, name: str) -> Any:
     if isinstance(value, list):
         return [without(item, name) for item in value if item != name]
     return value
+
+
+def test_a_package_beside_its_case_is_not_counted_twice(call: Cli, desk: Path) -> None:
+    both = desk / "both"
+    both.mkdir()
+    for end in (".case", ".case.head"):
+        shutil.copyfile(desk / f".caseledger/small{end}", both / f"small{end}")
+    shutil.copyfile(desk / "small.zip", both / "a.zip")
+    found = call("measure", "cache", str(both), "--json")
+    assert "the same record" in found.err
+    assert len(found.json["cases"]) == 1

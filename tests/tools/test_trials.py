@@ -55,6 +55,39 @@ def test_a_replay_before_a_request_is_the_state_it_was_made_from(call: Cli) -> N
     assert call("replay", "small", "--at", "R3").out == call("replay", "small", "--at", str(at)).out
 
 
+def copy_without(call: Cli, topic: str, number: int) -> str:
+    """Write a copy made for sharing without one event; return its name."""
+    withheld = f"#{position(SMALL, topic, number)}"
+    made = call("export", "small", "--redacted", "--withhold", withheld, "-o", "copy.zip")
+    assert made.code == 0, made.err
+    return "copy.zip"
+
+
+def test_a_request_whose_preparation_is_withheld_is_seen_as_far_as_it_is_known(call: Cli) -> None:
+    whole = call("replay", "small", "--json").json["seen"]
+    copy = copy_without(call, "request.prepared", 3)
+    seen = call("replay", copy, "--json").json["seen"]
+    assert [item["request"] for item in seen] == [item["request"] for item in whole]
+    assert [item["sent"] for item in seen] == [item["sent"] for item in whole]
+    third = {**dict.fromkeys(seen[2]), "request": "R3", "status": "withheld"}
+    assert seen[2] == third | {name: whole[2][name] for name in ("document", "sent")}
+    assert seen[0] == whole[0]
+    found = call("replay", copy)
+    assert found.code == 0
+    assert f"R3   withheld in this copy, sent at {whole[2]['sent']}" in found.out
+    assert " and 1 withheld ones had gone to a model" in found.out
+
+
+@pytest.mark.parametrize(
+    "topic", ["request.prepared", "request.sent", "context.created", "response.received"]
+)
+def test_a_copy_without_any_one_event_is_replayed(call: Cli, topic: str) -> None:
+    copy = copy_without(call, topic, 2)
+    for options in ([], ["--json"], ["--step"], ["--check"]):
+        found = call("replay", copy, *options)
+        assert (found.code, found.err) == (0, "")
+
+
 def test_a_walk_prints_one_line_an_event(call: Cli) -> None:
     lines = call("replay", "small", "--step", "--at", "30").out.splitlines()
     assert [int(line.split()[0]) for line in lines] == list(range(1, 31))

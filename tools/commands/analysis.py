@@ -88,6 +88,10 @@ def run(
     resend: Annotated[
         bool, typer.Option("--resend", help="Send requests with an unknown outcome again.")
     ] = False,
+    renew: Annotated[
+        bool,
+        typer.Option("--renew", help="Make a request that waits anew, under today's settings."),
+    ] = False,
     preview: Annotated[
         bool, typer.Option("--preview", help="Say what would leave the machine, then stop.")
     ] = False,
@@ -105,6 +109,7 @@ def run(
         until=until,
         max_requests=max_requests,
         resend=resend,
+        renew=renew,
         add_budget=add_budget or [],
     )
     path = find_case_file(case)

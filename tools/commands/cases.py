@@ -154,6 +154,7 @@ def label(
 
     from ledger.book import Book
     from ledger.events import OutcomeLabelled, Verdict
+    from projections.state import fold
     from tools.output import print_json, say
     from tools.selecting import find_case_file
 
@@ -161,6 +162,8 @@ def label(
     if verdict not in get_args(Verdict):
         raise UserError(f"{verdict}: a verdict is right, wrong or partly")
     with Book.open_for_writing(path) as book:
+        if fold(book.events()).diagnosis is None:
+            raise UserError("there is no diagnosis yet to be right or wrong; run the case first")
         event = OutcomeLabelled.model_validate(
             {"at": book.sources.now(), "verdict": verdict, "note": note}
         )

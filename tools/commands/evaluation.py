@@ -51,17 +51,16 @@ def evaluate(
     """Analyse folders of already fixed bugs and score the diagnoses against what was fixed."""
     from tools.evaluating import Evaluation, evaluate
     from tools.output import print_json
-    from tools.results import is_good, show, write
+    from tools.results import check_target, is_good, show, write
     from tools.running import Wanted
 
+    if output:
+        check_target(output)
     wanted = Wanted(provider or [], protocol or [], no_egress or [])
     asked = Evaluation(folder, wanted, truth, tuple(only or ()), jobs, keep, quiet=json)
     result = evaluate(asked, against)
+    print_json(result) if json else show(result)
     if output:
         write(output, result)
-    if json:
-        print_json(result)
-    else:
-        show(result)
     if not is_good(result):
         raise AnswerIsNo

@@ -1,6 +1,6 @@
 """What a model, or a person, may ask of a snapshot: read-only, bounded, deterministic.
 
-Adding an action is one module here and one row in perform.py.
+Adding an action is one module here, one row in perform.py and one in projections' READS.
 """
 
 from phases.investigation.actions.base import Action, Evidence, Refusal

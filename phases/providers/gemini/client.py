@@ -16,9 +16,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from phases.providers.base import Failure
-from phases.providers.credentials import Key, without_key
+from phases.providers.credentials import Key, answer_without_key, without_key
 from phases.providers.gemini.parts import Parts
-from phases.providers.transport import BeforeSend, Exchanged, Line, certificates
+from phases.providers.transport import BeforeSend, Exchanged, Line, certificates, unrecorded
 
 if TYPE_CHECKING:
     from google import genai
@@ -89,7 +89,7 @@ class Client:
     def delete_cache(self, handle: str, deadline_seconds: float) -> Exchanged:
         """Ask to delete a cache."""
         return self._exchange(
-            deadline_seconds, _unrecorded, lambda: self._genai.caches.delete(name=handle)
+            deadline_seconds, unrecorded, lambda: self._genai.caches.delete(name=handle)
         )
 
     def list_caches(self, page_token: str, deadline_seconds: float) -> Exchanged:
@@ -98,13 +98,13 @@ class Client:
 
         config = types.ListCachedContentsConfig(page_size=100, page_token=page_token or None)
         return self._exchange(
-            deadline_seconds, _unrecorded, lambda: self._genai.caches.list(config=config)
+            deadline_seconds, unrecorded, lambda: self._genai.caches.list(config=config)
         )
 
     def model(self, model: str, deadline_seconds: float) -> Exchanged:
         """Ask what is known of a model; costs nothing."""
         return self._exchange(
-            deadline_seconds, _unrecorded, lambda: self._genai.models.get(model=model)
+            deadline_seconds, unrecorded, lambda: self._genai.models.get(model=model)
         )
 
     def _exchange(
@@ -117,8 +117,7 @@ class Client:
             got = self.line.take()
         except Failure as failure:
             raise without_key(failure, self.key) from None
-        headers = {name: self.key.removed(value) for name, value in got.headers.items()}
-        return Exchanged(got.status, headers, self.key.removed_from(got.body))
+        return answer_without_key(got, self.key)
 
     @cached_property
     def _genai(self) -> genai.Client:
@@ -175,7 +174,3 @@ def _content(texts: tuple[str, ...]) -> Any:
     from google.genai import types
 
     return types.Content(role="user", parts=[types.Part(text=text) for text in texts])
-
-
-def _unrecorded(body: bytes) -> None:
-    return

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ledger import canonical
 from ledger.errors import CanonicalError
 from phases.providers.base import Failure, Reply, details_of
+from phases.providers.base import line as line
 from phases.providers.transport import Exchanged
 
 _FINISH: Mapping[str, str] = {
@@ -22,7 +23,6 @@ _FINISH: Mapping[str, str] = {
     "IMAGE_SAFETY": "safety",
 }
 RETRYABLE = frozenset({408, 429})
-LONGEST_MESSAGE = 600
 
 _MINIMUM = re.compile(
     r"min_total_token_count=(\d{1,9})\b|minimum token count to start caching is (\d{1,9})\b",
@@ -146,8 +146,11 @@ def problem_of(body: bytes) -> Problem:
     return Problem(str(error.get("status") or ""), str(error.get("message", "")), tuple(kept))
 
 
-def failure(exchanged: Exchanged) -> Failure:
-    """Return the failure that an answer with another status than 200 is."""
+def failure(exchanged: Exchanged, now: str = "") -> Failure:
+    """Return the failure that an answer with another status than 200 is.
+
+    `now` is what a date in its header is compared with; without it such a date says nothing.
+    """
     status, problem = exchanged.status, problem_of(exchanged.body)
     daily = status == 429 and _is_daily(problem)
     message = problem.message or f"HTTP {status} without a message"
@@ -156,7 +159,7 @@ def failure(exchanged: Exchanged) -> Failure:
         line(f"{f'{status} {problem.status}'.strip()}: {message}"),
         retryable=not daily and (status in RETRYABLE or 500 <= status <= 599),
         status=status,
-        retry_after_ms=_retry_after(exchanged, problem),
+        retry_after_ms=_retry_after(exchanged, problem, now),
         partial=exchanged.body or None,
     )
 
@@ -173,11 +176,11 @@ def _is_daily(problem: Problem) -> bool:
     return "limit: 0" in problem.message
 
 
-def _retry_after(exchanged: Exchanged, problem: Problem) -> int | None:
+def _retry_after(exchanged: Exchanged, problem: Problem, now: str) -> int | None:
     """Return how long to wait, milliseconds: of the header, else of RetryInfo."""
-    header = exchanged.headers.get("retry-after", "")
-    if header.isascii() and header.isdecimal():
-        return min(int(header[:9]), 86_400) * 1000
+    asked = exchanged.retry_after_ms(now)
+    if asked is not None:
+        return asked
     for detail in problem.details:
         delay = re.fullmatch(r"(\d{1,6})(\.\d{1,9})?s", str(detail.get("retryDelay", "")))
         if delay:
@@ -208,8 +211,3 @@ def stated_minimum(exchanged: Exchanged) -> int | None:
     message = problem_of(exchanged.body).message
     found = _MINIMUM.search(message)
     return int(found[1] or found[2]) if found else None
-
-
-def line(text: str) -> str:
-    """Return one bounded line that can be stored: no lone surrogate."""
-    return " ".join(text.encode("utf-8", "backslashreplace").decode().split())[:LONGEST_MESSAGE]

@@ -6,6 +6,7 @@ is asked again in another form: a recorded attempt of its own, each change once 
 
 from __future__ import annotations
 
+import threading
 from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from phases.providers.base import (
     Reply,
     Sending,
 )
-from phases.providers.credentials import Key, read_key, without_key
+from phases.providers.credentials import Key, answer_without_key, read_key, without_key
 from phases.providers.openai_compatible import replies, wire
 from phases.providers.prices import configured
 from phases.providers.transport import (
@@ -30,6 +31,7 @@ from phases.providers.transport import (
     Line,
     check_address,
     is_loopback_url,
+    unrecorded,
 )
 from phases.settings import OpenAICompatible as Section
 from phases.settings import Settings
@@ -59,6 +61,7 @@ class OpenAICompatible(Provider):
         self._section = section
         self._key = key
         self._line = Line()
+        self._recording = threading.Lock()
         self._take(wire.Form(schema_as_text=not section.response_schema))
         self.model = section.model or SERVERS_OWN
         self.endpoint = section.base_url
@@ -69,8 +72,15 @@ class OpenAICompatible(Provider):
     def ask(self, document: bytes, sending: Sending) -> Received:
         """Send a request document whole."""
         value = canonical.from_bytes(document)
-        body = self._body(value, self._form)
-        got = self._exchange("POST", "/chat/completions", body, self.deadline_ms / 1000, sending)
+        form = self._form
+        body = self._body(value, form)
+
+        def leaves(sent: bytes) -> None:
+            with self._recording:  # it reads `parameters`, which another thread may have changed
+                self.parameters = wire.parameters(form, self._section)
+                sending(sent)
+
+        got = self._exchange("POST", "/chat/completions", body, self.deadline_ms / 1000, leaves)
         if got.status != 200:
             failure = self._learned(got, value, body) or replies.failure(got, sending.now())
             raise without_key(failure, self._key)
@@ -94,7 +104,7 @@ class OpenAICompatible(Provider):
     def checks(self) -> list[Check]:
         """Ask for the list of models: it needs the key and costs nothing."""
         try:
-            got = self._exchange("GET", "/models", b"", CHECK_SECONDS, _unrecorded)
+            got = self._exchange("GET", "/models", b"", CHECK_SECONDS, unrecorded)
         except Failure as failure:
             return [Check("endpoint", False, f"{self.endpoint}: {failure.message}")]
         finally:
@@ -121,8 +131,7 @@ class OpenAICompatible(Provider):
             got = self._line.take()
         except Failure as failure:
             raise without_key(failure, key) from None
-        kept = {name: key.removed(value) for name, value in got.headers.items()}
-        return Exchanged(got.status, kept, key.removed_from(got.body))
+        return answer_without_key(got, key)
 
     @cached_property
     def _client(self) -> httpx2.Client:
@@ -143,8 +152,9 @@ class OpenAICompatible(Provider):
     # Learning --------------------------------------------------------------------------------
 
     def _take(self, form: wire.Form) -> None:
-        self._form = form
-        self.parameters = wire.parameters(form, self._section)
+        with self._recording:
+            self._form = form
+            self.parameters = wire.parameters(form, self._section)
 
     def _learned(self, got: Exchanged, document: wire.Json, sent: bytes) -> Failure | None:
         """Return the failure that a refusal of the form is, the next form taken; None if it is of
@@ -158,15 +168,16 @@ class OpenAICompatible(Provider):
         self._take(form)
         return Failure(
             "form_refused",
-            f"{got.status}: {said.message}; it is asked again with {self._describe()}",
+            f"{got.status}: {said.message}; it is asked again with {self._describe(form)}",
             retryable=True,
             status=got.status,
             retry_after_ms=0,
             partial=got.body or None,
         )
 
-    def _describe(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in self.parameters.items())
+    def _describe(self, form: wire.Form) -> str:
+        parameters = wire.parameters(form, self._section)
+        return ", ".join(f"{name} {value}" for name, value in parameters.items())
 
     # Checks ----------------------------------------------------------------------------------
 
@@ -206,7 +217,3 @@ def open_provider(argument: str, settings: Settings) -> OpenAICompatible:
         )
     key = read_key(section.key_variable, section.key_file, "openai_compatible", needed=False)
     return OpenAICompatible(section.model_copy(update={"base_url": address, "model": model}), key)
-
-
-def _unrecorded(body: bytes) -> None:
-    return

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from ledger import canonical
 from ledger.errors import CanonicalError
-from phases.providers.base import Failure, Reply, details_of
+from phases.providers.base import Failure, Reply, details_of, line
 from phases.providers.transport import Exchanged
 
 _FINISH: Mapping[str, str] = {"stop": "stop", "length": "cut_off", "content_filter": "safety"}
@@ -21,9 +20,8 @@ _HINTS: Mapping[str, str] = {
 }
 
 _RETRYABLE = frozenset({408, 429})
-_LONGEST_MESSAGE = 600
 _LONGEST_DETAIL = 200
-_LONGEST_WAIT_SECONDS = 86_400
+_CHOICES = re.compile(rb'"choices"\s*:\s*\[')
 
 Json = Mapping[str, Any]
 
@@ -98,12 +96,11 @@ def _count(values: Any, name: str) -> int | None:
 
 
 def has_answer(body: bytes) -> bool:
-    """Tell whether a body is an answer at all, however bad: it holds a list of choices."""
-    try:
-        value = canonical.from_bytes(body)
-    except CanonicalError:
-        return b'"choices"' in body
-    return isinstance(value, dict) and isinstance(value.get("choices"), list)
+    """Tell whether a body is an answer at all, however bad: it holds a list of choices.
+
+    Only bytes are compared: an answer is recorded before anything reads it.
+    """
+    return _CHOICES.search(body) is not None
 
 
 class Problem(NamedTuple):
@@ -136,7 +133,7 @@ def failure(exchanged: Exchanged, now: str) -> Failure:
         line(f"{status}: {_words(status, problem)}"),
         retryable=not no_quota and (status in _RETRYABLE or 500 <= status <= 599),
         status=status,
-        retry_after_ms=_retry_after_ms(exchanged.headers.get("retry-after", ""), now),
+        retry_after_ms=exchanged.retry_after_ms(now),
         partial=exchanged.body or None,
     )
 
@@ -154,17 +151,6 @@ def no_answer(body: bytes) -> Failure:
     return Failure("no_answer", message, retryable=True, status=200, partial=body or None)
 
 
-def _retry_after_ms(header: str, now: str) -> int | None:
-    """Return how long to wait; the header is a number of seconds or a date (RFC 9110, 10.2.3)."""
-    if header.isascii() and header.isdecimal():
-        return min(int(header[:9]), _LONGEST_WAIT_SECONDS) * 1000
-    try:
-        wait = parsedate_to_datetime(header) - datetime.fromisoformat(now)
-    except (ValueError, TypeError):
-        return None
-    return round(min(max(wait.total_seconds(), 0), _LONGEST_WAIT_SECONDS) * 1000)
-
-
 def models_of(body: bytes) -> list[str] | None:
     """Return the models that a server lists; None if it lists none in the usual form."""
     try:
@@ -175,8 +161,3 @@ def models_of(body: bytes) -> list[str] | None:
     if not isinstance(rows, list):
         return None
     return [row["id"] for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
-
-
-def line(text: str) -> str:
-    """Return one bounded line that can be stored: no lone surrogate."""
-    return " ".join(text.encode("utf-8", "backslashreplace").decode().split())[:_LONGEST_MESSAGE]

@@ -6,7 +6,9 @@ import gzip
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,10 @@ import pytest
 import prompts
 from ledger import canonical
 from phases.providers import Failure, ProviderConfigurationError, open_provider
+from phases.providers.credentials import Key
+from phases.providers.openai_compatible import replies
+from phases.providers.openai_compatible.provider import OpenAICompatible
+from phases.providers.openai_compatible.wire import Form
 from tests.gemini.faults import (
     Action,
     Bytes,
@@ -326,6 +332,34 @@ def test_a_connection_that_the_server_closed_costs_a_repetition_at_most(
     asked.release(sending)
 
 
+def test_no_answer_is_read_before_it_is_recorded(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_at_all(data: bytes) -> None:
+        raise AssertionError("it is read")
+
+    asked = provider(server.url)
+    monkeypatch.setattr(replies, "canonical", SimpleNamespace(from_bytes=read_at_all))
+    assert ask(asked).status == 200
+
+
+@pytest.mark.parametrize("key", ["test", "null", "EMPTY", "ollama", "lm-studio", "hypotheses"])
+def test_a_word_that_stands_for_a_key_destroys_no_answer(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    text = json.dumps({"hypotheses": [f"tests/test_{key}.py"]})
+    server.queue(Completion(text=text))
+    asked = provider(server.url)
+    assert asked.read(ask(asked).body).text == text
+
+
+def test_a_host_that_is_no_name_is_refused_before_anything_is_sent() -> None:
+    for host in ("api..example.com", "a" * 64 + ".example"):
+        with pytest.raises(ProviderConfigurationError, match="a part of its host is empty"):
+            provider(f"https://{host}/v1")
+
+
 # What is learned --------------------------------------------------------------------------------
 
 
@@ -353,6 +387,32 @@ def test_a_refused_form_is_asked_again_in_another_and_remembered(
         asked.release(sending)
         assert parameter in asked.parameters.items()
         assert server.bodies() == sending.wires  # each form was recorded before it left
+
+
+def test_a_form_that_is_learned_meanwhile_is_not_recorded_for_what_leaves(
+    server: OpenAIServer,
+) -> None:
+    """Another thread has its lesson when the body is made and has not left."""
+
+    class Noting(Remembering):
+        def __call__(self, wire: bytes | None, cache: str = "") -> None:
+            super().__call__(wire)
+            recorded.append(dict(asked.parameters))
+
+    class Meanwhile(OpenAICompatible):
+        def _body(self, document: Any, form: Form) -> bytes:
+            body = super()._body(document, form)
+            self._take(replace(form, limit="max_completion_tokens"))
+            return body
+
+    recorded: list[dict[str, Any]] = []
+    section = settings(server.url).openai_compatible
+    asked = Meanwhile(section, Key(""))
+    for limit in ("max_tokens", "max_completion_tokens"):
+        asked.ask(document(), Noting())
+        assert limit in recorded[-1]
+        assert limit in json.loads(server.bodies()[-1])
+    asked.release(Remembering())
 
 
 def test_joined_messages_are_a_document_a_line() -> None:

@@ -33,10 +33,16 @@ from hypothesis import strategies as st
 from ledger import events as e
 from ledger.book import Book
 from phases.providers import Failure, ProviderConfigurationError, open_provider
-from phases.providers.credentials import REMOVED, Key, read_key
+from phases.providers.credentials import (
+    REMOVED,
+    Key,
+    answer_without_key,
+    read_key,
+    without_key,
+)
 from phases.providers.gemini import replies
 from phases.providers.gemini.provider import Gemini
-from phases.providers.transport import check_address
+from phases.providers.transport import Exchanged, check_address
 from phases.settings import Gemini as Section
 from phases.settings import Settings
 from tests.gemini.analyst import Analyst
@@ -134,7 +140,7 @@ def test_a_key_is_removed_from_every_spelling(shape: str) -> None:
         assert cleaned.count(REMOVED) == 2
 
 
-PRINTABLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=4, max_size=30)
+PRINTABLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=30)
 
 
 @given(PRINTABLE, st.sampled_from(sorted(SPELLINGS)), st.text(max_size=9), st.text(max_size=9))
@@ -161,9 +167,84 @@ def test_removing_a_key_leaves_json_readable(text: str, levels: int) -> None:
 
 def test_what_is_no_key_is_left_alone() -> None:
     data = b'{"a":"AIza","b":["\\u00e9","%2F","&amp;"]}\xff'
-    assert Key("AIzaSyKANARI").removed_from(data) == data
+    assert Key("AIzaSyKANARI-0123456789").removed_from(data) == data
     assert Key("").removed_from(data) == data
-    assert Key("abc").removed_from(b"abc") == b"abc"  # three characters are no key
+
+
+DUMMIES = ("test", "null", "none", "EMPTY", "ollama", "sk-test", "lm-studio", "not-needed")
+"""What servers on this machine are given as keys."""
+
+
+@pytest.mark.parametrize("text", DUMMIES)
+def test_a_word_that_stands_for_a_key_destroys_no_answer(text: str) -> None:
+    answer = json.dumps({"file": f"tests/test_{text}.py", text: None}).encode()
+    assert answer_without_key(Exchanged(200, {}, answer), Key(text)).body == answer
+
+
+@pytest.mark.parametrize(
+    ("size", "kept_in_answers", "kept_in_errors"),
+    [(7, True, True), (8, True, False), (15, True, False), (16, False, False)],
+)
+def test_a_key_is_removed_from_answers_of_16_characters_on_and_from_errors_of_8(
+    size: int, kept_in_answers: bool, kept_in_errors: bool
+) -> None:
+    text = "AIza-KANARI-01234"[:size]
+    body = f"<{text}>".encode()
+    key = Key(text)
+    assert (answer_without_key(Exchanged(200, {}, body), key).body == body) is kept_in_answers
+    error = answer_without_key(Exchanged(503, {"content-type": text}, body), key)
+    failed = without_key(Failure("timeout", text, retryable=True, partial=body), key)
+    for shown in (error.body, error.headers["content-type"].encode(), failed.partial):
+        assert shown is not None
+        assert (text.encode() in shown) is kept_in_errors
+    assert (text in failed.message) is kept_in_errors
+
+
+def hostile_bodies(text: str) -> Iterator[bytes]:
+    """Yield bodies of some 200 KB that a search which goes back would never come to the end of."""
+    starts = (text[:1], text[:4], re.split(r"[^A-Za-z0-9]", text)[0], text[:-1])
+    runs = (
+        "\\",
+        "\\\\",
+        "\\\\u005c",
+        "\\u005c",
+        "%25",
+        "%5c",
+        "%255c",
+        "&amp;",
+        "&#92;",
+        "&amp;#0092;",
+    )
+    for start in starts:
+        yield (start * (200_000 // max(len(start), 1))).encode()
+        for run in runs:
+            yield (start + run * (200_000 // len(run))).encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-proj-0123456789abcdefghijklmnop",
+        "risk-\\-KANARI-0123456789",
+        "a%%%%%%%%%%%%%%%%b%25%25%25%25%25%25",
+        "&&&&&&&&&&&&&&&&&&&&&&&&",
+        "\\" * 16,
+        "-" * 64,
+        *KEYS.values(),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_no_body_makes_the_search_for_a_key_long(text: str) -> None:
+    key = Key(text)
+    for body in hostile_bodies(text):
+        assert len(key.removed_from(body)) <= len(body) + len(REMOVED)
+        found = key.removed_from(body + b" " + text.encode() + b" ")
+        assert found.endswith((b" " + REMOVED + b" ", REMOVED + b" "))
+
+
+def test_the_longest_key_can_still_be_looked_for() -> None:
+    for text in ("&'\"<>\\" * 1_365, "\\" * 8_192, "sk-proj-" + "a" * 8_184):
+        assert Key(text).removed_from(b"(" + text.encode() + b")") == b"(" + REMOVED + b")"
 
 
 @pytest.mark.parametrize("size", [4, 5, 20, 37])
@@ -539,6 +620,9 @@ GOOD = {
     "http://127.9.9.9": "http://127.9.9.9",
     "http://localhost:8080/": "http://localhost:8080",
     "http://[::1]:8080": "http://[::1]:8080",
+    "https://gateway.example./v1": "https://gateway.example./v1",
+    f"https://{'a' * 63}.example": f"https://{'a' * 63}.example",
+    "https://gateway.example/@team/v1": "https://gateway.example/@team/v1",
 }
 
 
@@ -569,6 +653,28 @@ def test_an_address_that_keeps_a_key_is_taken(url: str) -> None:
         "https://KANARI@gateway.example",
         "https://gateway.example/?key=KANARI",
         "https://gateway.example/#KANARI",
+        "https://me:KANARI\u00e9@gateway.example",
+        "https://me:KANARI @gateway.example",
+        "https://me: KANARI\t@gateway.example",
+        "https://me:KANARI\n@gateway.example",
+        "https://me:KANARI[@gateway.example",
+        "https://me:KANARI/@gateway.example",
+        "https://me:KANARI?@gateway.example",
+        "https://me:KANARI#@gateway.example",
+        "https://me:KANARI\\@gateway.example",
+        "https://me:KANARI\uff20gateway.example",
+        "https:me:KANARI@gateway.example",
+        "https://me:KANARI@gateway.example:99999",
+        "ftp://me:KANARI@gateway.example",
+        "//me:KANARI@gateway.example",
+        "https://@gateway.example",
+        "https://gateway.example:99999/?key=KANARI",
+        "https://gateway.example\u00e9/?key=KANARI",
+        "https://gateway..example",
+        "https://.gateway.example",
+        "https://.",
+        f"https://{'a' * 64}.example",
+        f"https://gateway.{'a' * 64}",
     ],
 )
 def test_an_address_that_would_show_a_key_is_refused(url: str) -> None:
@@ -616,6 +722,14 @@ def test_a_text_that_is_no_key_is_refused_and_not_shown(
         with pytest.raises(ProviderConfigurationError, match="is no key") as caught:
             read_key("GEMINI_API_KEY", file, "gemini")
         assert "KANARI" not in str(caught.value)
+
+
+def test_a_text_that_no_header_could_hold_is_no_key(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("k" * 8_192)
+    assert len(read_key("", str(tmp_path / "key"), "gemini").reveal()) == 8_192
+    (tmp_path / "key").write_text("k" * 8_193)
+    with pytest.raises(ProviderConfigurationError, match="longer than 8192 characters"):
+        read_key("", str(tmp_path / "key"), "gemini")
 
 
 def test_a_key_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -375,6 +375,27 @@ def test_the_wait_that_is_asked_for(header: str, delay: object, milliseconds: in
     assert replies.failure(exchanged).retry_after_ms == milliseconds
 
 
+@pytest.mark.parametrize(
+    ("header", "delay", "milliseconds"),
+    [
+        ("Mon, 30 Nov 2026 12:00:42 GMT", None, 42_000),
+        ("Mon, 30 Nov 2026 12:00:42 GMT", "9s", 42_000),
+        ("Mon, 30 Nov 2026 11:00:42 GMT", None, 0),
+        ("Mon, 30 Nov 2098 12:00:42 GMT", None, 86_400_000),
+        ("Mon, 30 Nov 2026 12:00:42 -0000", "9s", 9_000),  # it does not say where
+        ("Mon, 99999999999999999999 Nov 2026 12:00:42 GMT", "9s", 9_000),
+        ("Mon, 30 Nov 99999999999999999999 12:00:42 GMT", None, None),
+    ],
+)
+def test_a_date_to_wait_for_is_compared_with_the_clock_of_the_ledger(
+    header: str, delay: object, milliseconds: int | None
+) -> None:
+    details = [{"@type": "RetryInfo", "retryDelay": delay}] if delay else []
+    exchanged = refused({"error": {"details": details}}, 429, retry_after=header)
+    assert replies.failure(exchanged, AT).retry_after_ms == milliseconds
+    assert replies.failure(exchanged).retry_after_ms == (9_000 if delay else None)
+
+
 LOST = {
     "CachedContent not found (or permission denied)": (403, "not_found"),
     "Not found: cached content metadata for 17.": (404, "not_found"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import socket
@@ -258,6 +259,17 @@ def test_nobody_listening_is_a_failure_that_may_pass(key: None) -> None:
     assert len(sheet.sent) == 1  # it was recorded, and then could not leave
 
 
+@pytest.mark.parametrize("host", ["api..example.com", "a" * 64 + ".example", ".example"])
+def test_a_host_that_is_no_name_is_a_failure_that_will_not_pass(key: None, host: str) -> None:
+    sheet, asked = Sheet(), provider(f"https://{host}/v1")
+    failure = failure_of(asked, sheet)
+    assert (failure.kind, failure.retryable, failure.status) == ("connect", False, None)
+    assert len(sheet.sent) == 1
+    (check,) = asked.checks()
+    assert (check.what, check.ok) == ("endpoint", False)
+    assert "no connection" in check.detail
+
+
 def test_a_creation_that_found_nobody_failed_and_is_no_unknown_one(key: None) -> None:
     sheet = Sheet()
     failure = failure_of(provider(nobody(), cache_mode="auto"), sheet, investigation())
@@ -361,6 +373,92 @@ def test_compressed_bytes_are_kept_opened_when_the_connection_breaks(
     assert noise.encode().startswith(failure.partial)
 
 
+def raw_deflate(body: bytes) -> bytes:
+    squeezer = zlib.compressobj(wbits=-15)
+    return squeezer.compress(body) + squeezer.flush()
+
+
+def small_window(body: bytes) -> bytes:
+    squeezer = zlib.compressobj(wbits=12)
+    return squeezer.compress(body) + squeezer.flush()
+
+
+@pytest.mark.parametrize("bits", range(9, 16))
+def test_every_window_of_zlib_is_undone(server: GeminiServer, asked: Gemini, bits: int) -> None:
+    def squeezed(body: bytes) -> bytes:
+        squeezer = zlib.compressobj(wbits=bits)
+        return squeezer.compress(body) + squeezer.flush()
+
+    server.faults.add(operation="generate", action=Bytes(squeezed, "deflate"))
+    received = asked.ask(DOCUMENT, Sheet())
+    assert asked.read(received.body).text == "{}"
+
+
+SQUEEZED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "raw deflate": (raw_deflate, "deflate"),
+    "raw deflate as gzip": (raw_deflate, "gzip"),
+    "a small window, cut at once": (lambda body: small_window(body)[:2], "deflate"),
+    "a small window, damaged": (lambda body: small_window(body)[:2] + b"\xff" * 9, "deflate"),
+    "bzip2": (lambda body: bz2.compress(body), "gzip"),
+    "zlib after a byte": (lambda body: b"\0" + zlib.compress(body), "deflate"),
+}
+
+
+@pytest.mark.parametrize("name", SQUEEZED)
+def test_what_cannot_be_decompressed_and_is_no_text_is_not_kept(
+    server: GeminiServer, asked: Gemini, name: str
+) -> None:
+    squeeze, encoding = SQUEEZED[name]
+    server.faults.add(operation="generate", action=Bytes(squeeze, encoding))
+    failure = failure_of(asked)
+    assert (failure.kind, failure.partial) == ("undecodable", None)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize("text", ["<p>Bad gateway</p>\n", "HK: 17 é", "x^", "hello", "é"])
+def test_text_that_is_said_to_be_compressed_is_kept(
+    server: GeminiServer, asked: Gemini, encoding: str, text: str
+) -> None:
+    server.faults.add(operation="generate", action=Bytes(lambda body: text.encode(), encoding))
+    failure = failure_of(asked)
+    assert (failure.kind, failure.partial) == ("undecodable", text.encode())
+
+
+@pytest.mark.parametrize("sizes", [(1, 10), (10, 1_500, 1), (0, 0, 40), (700,) * 9])
+def test_every_member_of_a_gzip_answer_is_read(
+    server: GeminiServer, asked: Gemini, sizes: tuple[int, ...]
+) -> None:
+    def members(body: bytes) -> bytes:
+        found, start = b"", 0
+        for size in sizes:
+            found += gzip.compress(body[start : start + size])
+            start += size
+        return found + gzip.compress(body[start:])
+
+    noise = "".join(f"{n * n % 8_191:x}" for n in range(3_000))
+    server.responder = lambda request: noise
+    server.faults.add(operation="generate", action=Bytes(members, "gzip"))
+    received = asked.ask(DOCUMENT, Sheet())
+    assert asked.read(received.body).text == noise
+
+
+@pytest.mark.parametrize(
+    "after",
+    [b"oops", b"\x1f\x8b", gzip.compress(b"x", mtime=0)[:-1]],
+    ids=["words", "a beginning", "all but the end"],
+)
+def test_what_follows_compression_and_is_none_is_a_failure(
+    server: GeminiServer, asked: Gemini, after: bytes
+) -> None:
+    server.faults.add(
+        operation="generate", action=Bytes(lambda body: gzip.compress(body) + after, "gzip")
+    )
+    failure = failure_of(asked)
+    assert failure.kind == "undecodable"
+    assert failure.partial
+    assert asked.read(failure.partial.removesuffix(b"x")).text == "{}"
+
+
 # Bounds -----------------------------------------------------------------------------------------
 
 
@@ -395,6 +493,18 @@ def test_a_compressed_bomb_is_not_opened_to_its_end(
         operation="generate", action=Bytes(lambda body: bomb[:-9] if cut else bomb, "gzip")
     )
     assert failure_of(asked).kind == "too_long"
+
+
+def test_many_members_have_the_bound_of_one(
+    server: GeminiServer, asked: Gemini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_BODY", 200_000)
+    for more, kind in ((0, "no_answer"), (1, "too_long")):
+        members = gzip.compress(bytes(50_000)) * 4 + gzip.compress(bytes(more))
+        server.faults.add(
+            operation="generate", action=Bytes(lambda body, sent=members: sent, "gzip")
+        )
+        assert failure_of(asked).kind == kind
 
 
 # Nothing leaves unrecorded ----------------------------------------------------------------------
