@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from errno import EBADF, EIO, ENOSPC
 from typing import Annotated
 
 try:
@@ -64,6 +65,7 @@ def _options(
 
 def main() -> None:
     """Run the command line and end the process with a documented exit code."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123 - closed by the caller
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that is not UTF-8 is no mistake
             stream.reconfigure(errors="backslashreplace")
@@ -94,11 +96,20 @@ def run(arguments: list[str]) -> int:
             _complain("usage", f"{message} (see --help)", arguments)
         return ExitCode.USAGE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (ENOSPC, EIO, EBADF):
+            return _cannot_print(error, arguments)
         code = exit_code(error)
         if code is None:
             raise  # a defect of ours: the traceback is what we need to see
         _complain(type(error).__name__, str(error), arguments)
         return code
+
+
+def _cannot_print(error: OSError, arguments: list[str]) -> int:
+    """Standard output is full or closed: not an answer of the command."""
+    _nobody_listens()
+    _complain("output", f"the output cannot be written: {error.strerror}", arguments)
+    return ExitCode.STORAGE
 
 
 def _nobody_listens() -> int:

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ledger import packing
+from ledger.book import Book
+from ledger.errors import LedgerDamaged
 from ledger.package import Package, restore
 from ledger.reader import Head, RecordReader
+from ledger.verify import verify_book
 from tools.output import head_json, print_json, say
 from tools.packaging import derived_members, prompt_members, require_verified
 from tools.progress import telling
@@ -36,6 +39,7 @@ def export_case(case: Path, target: Path, wanted: Wanted, *, force: bool, json: 
     """
     roots: tuple[str, ...] = ()
     with open_case(str(case)) as book, telling(quiet=json) as tell:
+        require_whole(case, book)
         record: RecordReader = book
         if wanted.redacted:
             tell("finding what quotes what is withheld")
@@ -55,6 +59,18 @@ def export_case(case: Path, target: Path, wanted: Wanted, *, force: bool, json: 
         print_json(shown)
     else:
         _print(shown)
+
+
+def require_whole(case: Path, book: Book) -> None:
+    """Refuse to pack a record that was altered: who unpacks it could not tell by whom.
+
+    Raises:
+        LedgerDamaged: at the first thing that does not verify.
+    """
+    report = verify_book(book)
+    if not report.ok:
+        why = report.findings[0].message
+        raise LedgerDamaged(f"{case}: {why}; nothing was written (caseledger verify)")
 
 
 def _print(shown: dict[str, Any]) -> None:

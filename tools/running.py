@@ -26,6 +26,7 @@ from tools.configuration import effective
 from tools.exits import NeedsAttention, ProviderGaveUp, UserError
 from tools.output import money, note, spoken
 from tools.progress import step_text, telling
+from tools.selecting import find_case
 from tools.version import program
 
 _KINDS = {"db": "database", "database": "database", "log": "log", "source": "source"}
@@ -59,7 +60,7 @@ def settings_wanted(wanted: Wanted) -> Settings:
     """
     overrides: dict[str, Any] = {}
     if wanted.providers:
-        overrides["providers"] = wanted.providers
+        overrides["providers"] = [_located(name) for name in wanted.providers]
     if wanted.protocols:
         overrides["protocols"] = {prompts.card(name).phase: name for name in wanted.protocols}
     if wanted.no_egress:
@@ -82,6 +83,12 @@ def check_wanted(wanted: Wanted) -> Settings:
     for specification in settings.providers:
         _check_price(open_provider(specification, settings), settings)
     return settings
+
+
+def _located(specification: str) -> str:
+    """Return a provider with the path of the recording it names as any command may name a case."""
+    name, _, selector = specification.partition(":")
+    return f"{name}:{find_case(selector)}" if name == "recorded" and selector else specification
 
 
 def _check_price(provider: Provider, settings: Settings) -> None:

@@ -699,3 +699,34 @@ def test_a_run_goes_on_when_nobody_reads_its_progress(desk: Path) -> None:
     os.close(write)
     assert done.returncode == 0
     assert done.stdout.startswith(b"done")
+
+
+def test_an_altered_case_is_not_packed(call: Cli, desk: Path) -> None:
+    connection = sqlite3.connect(desk / ".caseledger/small.case")
+    with connection:
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
+        ).fetchall():
+            connection.execute(f'DROP TRIGGER "{name}"')
+        connection.execute("UPDATE event SET state = CAST(state || ' ' AS BLOB) WHERE position = 5")
+    connection.close()
+    found = call("export", "small", "-o", "x.zip")
+    assert found.code == 5
+    assert "position 5" in found.err
+    assert not (desk / "x.zip").exists()
+
+
+def test_an_output_that_is_full_is_no_answer(desk: Path) -> None:
+    program = Path(sys.executable).parent / "caseledger"
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([program, "log", "small"], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 5
+    assert done.stderr.count(b"\n") == 1
+    assert b"cannot be written" in done.stderr
+
+
+def test_a_recording_is_named_like_any_case(call: Cli, desk: Path) -> None:
+    assert call("new", "report.md", "--source", "source", "--name", "again").code == 0
+    found = call("run", "again", "--provider", "recorded:small", "--until", "entity_resolution")
+    assert found.code in (0, 4)  # another intake may ask other questions
+    assert "No such file" not in found.err
