@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from ledger import canonical
 from ledger.book import Book
+from ledger.errors import LedgerDamaged
 from ledger.events import (
     ConfigurationPinned,
     Event,
@@ -369,8 +371,10 @@ class Run:
         """Give up what providers hold elsewhere: its use is over, and storage costs money."""
         for provider in (*self._providers.values(), *self._opened.values()):
             provider.release(BookLedger(self.book))
-        if settled := caching.settlements(self.book.events(), self.book.sources.now()):
-            self._record(*settled)
+        with suppress(LedgerDamaged):  # a record of other making has nothing to settle
+            settled = caching.settlements(self.book.events(), self.book.sources.now())
+            if settled:
+                self._record(*settled)
 
     @cached_property
     def _snapshot(self) -> Snapshot:

@@ -44,7 +44,7 @@ class Why:
     Attributes:
         cause: code, such as `hit`, `first`, `expired`, `restart`, `deleted`, `forked`,
             `prefix_changed`, `configuration_changed`, `rejected`, `create_failed`,
-            `create_unknown`, `unmeasured`, `failed`, `unsent`, `provider_or_unknown`, or a
+            `create_unknown`, `unmeasured`, `unanswered`, `failed`, `unsent`, `provider_or_unknown`, or a
             decision's reason.
         says: one sentence.
         positions: the events that show it.
@@ -136,6 +136,7 @@ def _cause(
 
 _WITHOUT_USAGE: Mapping[str, str] = {
     "unmeasured": "the cache was named; the provider did not state what was read from it",
+    "unanswered": "the cache was named, and no answer to this attempt is on the record",
     "failed": "the cache was named; the attempt ended without an answer",
     "unsent": "a cache was there; the attempt was not sent",
 }

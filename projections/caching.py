@@ -195,11 +195,12 @@ def _settled(life: Life, now: str) -> e.CacheSettled:
     lifetime = _lifetime_ms(life)
     cached = sum(read.cached or 0 for read in measured)
     ours = sum(_of(life, read) for read in measured)
-    storage = saved = None
+    storage = saved = creation = None
+    if price:
+        creation = _per_million(life.creation_factor * life.size * price["input"])
     if price and price.get("cached") is not None:
         storage = _storage(life.size, price.get("storage"), lifetime)
-    if price and storage is not None:
-        creation = _per_million(life.creation_factor * life.size * price["input"])
+    if creation is not None and storage is not None:
         saved = sum(_saved(life, read) for read in measured) // MILLION - creation - storage
     return e.CacheSettled(
         at=now,
@@ -219,6 +220,7 @@ def _settled(life: Life, now: str) -> e.CacheSettled:
             "unmeasured_reads": sum(r.answered and r.cached is None for r in life.reads),
             "ended": life.end,
             "creation_factor": life.creation_factor,
+            "creation_nano_usd": creation,
             "price": price,
             "expected_nano_usd": life.expected,
         },
@@ -381,7 +383,7 @@ class Decided:
 
     Attributes:
         position: of the decision.
-        outcome: `read`, `not_read`, `unmeasured`, `rejected`, `inline`, `failed`, `unsent`.
+        outcome: `read`, `not_read`, `unmeasured`, `unanswered`, `rejected`, `inline`, `failed`, `unsent`.
         prompt: tokens of the prompt; None if unmeasured.
         cached: tokens read from a cache; None if unmeasured.
     """
@@ -401,7 +403,9 @@ def decisions(entries: Iterable[Entry]) -> list[Decided]:
             case e.CacheDecided():
                 found[event.request, event.attempt] = Decided(position, event)
             case e.RequestSent():
-                _outcome(found, event, "unmeasured" if event.cache else "inline")
+                _outcome(found, event, "unanswered" if event.cache else "inline")
+            case e.ResponseReceived():
+                _outcome(found, event, "unmeasured", only="unanswered")
             case e.CacheRejected():
                 _outcome(found, event, "rejected")
             case e.RequestFailed():
@@ -413,12 +417,13 @@ def decisions(entries: Iterable[Entry]) -> list[Decided]:
 
 def _outcome(
     found: dict[tuple[str, int], Decided],
-    event: e.RequestSent | e.CacheRejected | e.RequestFailed,
+    event: e.RequestSent | e.ResponseReceived | e.CacheRejected | e.RequestFailed,
     outcome: str,
     unless: str = "",
+    only: str = "",
 ) -> None:
     at = (event.request, event.attempt)
-    if at in found and found[at].outcome != unless:
+    if at in found and found[at].outcome != unless and only in ("", found[at].outcome):
         found[at] = replace(found[at], outcome=outcome)
 
 
@@ -427,9 +432,15 @@ def _measured(found: dict[tuple[str, int], Decided], event: e.UsageMeasured) -> 
     if at not in found:
         return
     outcome = found[at].outcome
-    if outcome == "unmeasured" and event.cached is not None:
-        outcome = "read" if event.cached else "not_read"
+    if outcome in ("unanswered", "unmeasured"):
+        outcome = _reading(event.cached)
     found[at] = replace(found[at], outcome=outcome, prompt=event.prompt, cached=event.cached)
+
+
+def _reading(cached: int | None) -> str:
+    if cached is None:
+        return "unmeasured"
+    return "read" if cached else "not_read"
 
 
 def hit_rate(entries: Iterable[Entry]) -> tuple[int, int]:

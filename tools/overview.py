@@ -108,13 +108,15 @@ def cache_json(reader: CaseReader, upto: int) -> dict[str, Any]:
     """Return in figures what remote caches did up to a position (docs/json-output.md)."""
     made = decisions(reader.events(upto))
     ended = [life for life in lives(reader.events(upto)) if life.end]
-    saved = [settle(life, life.ended_at).saved_nano_usd for life in ended]
-    known = [amount for amount in saved if amount is not None]
+    settled = [settle(life, life.ended_at) for life in ended]
+    known = [s.saved_nano_usd for s in settled if s.saved_nano_usd is not None]
+    costs = [s.basis["creation_nano_usd"] for s in settled] + [s.storage_nano_usd for s in settled]
     return {
         "decisions": len(made),
         "explicit": sum(one.event.decision == "explicit" for one in made),
         "rejected": sum(one.outcome == "rejected" for one in made),
         "caches": len(ended),
+        "cost_nano_usd": sum(amount or 0 for amount in costs) if any(costs) else None,
         "saved_nano_usd": sum(known) if known else None,
     }
 
@@ -166,7 +168,10 @@ def _cache(cache: dict[str, Any]) -> str:
     if cache["rejected"]:
         text += f", {cache['rejected']} refused"
     if cache["saved_nano_usd"] is not None:
-        text += f"; {cache['caches']} caches saved {money(cache['saved_nano_usd'])}"
+        text += f"; saved {money(cache['saved_nano_usd'])}"
+    if cache["cost_nano_usd"] is not None:
+        cost = money(cache["cost_nano_usd"])
+        text += f"; creating and storing them cost {cost}, which is not in the cost above"
     return text
 
 

@@ -74,14 +74,14 @@ def test_words_alone_make_the_confidence_fair_at_most(kitchen: Played) -> None:
     diagnosis = last(kitchen, "diagnosis")
     assert diagnosis["locations"][0]["function"] == "preheat_oven"
     assert diagnosis["outcome"] == "cause_likely"
-    assert 0.6 <= diagnosis["confidence"] < 0.75
+    assert 0.2 <= diagnosis["confidence"] < 0.75
     assert "No other file was found" in diagnosis["confidence_reason"]
     assert "not that the function is" in diagnosis["confidence_reason"]
 
 
 def test_a_trace_makes_it_surer_than_words(library: Played, kitchen: Played) -> None:
     sure, fair = last(library, "diagnosis"), last(kitchen, "diagnosis")
-    assert sure["confidence"] > 0.85 > fair["confidence"]
+    assert sure["confidence"] > 0.7 > fair["confidence"]
 
 
 @pytest.mark.parametrize("case", ["library", "depot", "kitchen"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from phases.providers.offline.case import Case
+from phases.providers.offline.case import Case, Observation
 from phases.providers.offline.catalog import Catalog
 from phases.providers.offline.clues import Clues
 from phases.providers.offline.frames import frames
@@ -232,3 +232,59 @@ def test_an_outline_stops_where_lines_are_not_known() -> None:
     lines = numbered("def a():\n    x = 1") | numbered("    y = 2\n\ndef b():\n    pass", 40)
     found = [(d.qualified, d.first, d.last) for d in outline("a.py", lines)]
     assert found == [("a", 1, 2), ("b", 42, 43)]
+
+
+def told(text: str) -> list[tuple[str, bool, str]]:
+    found = pieces([Observation("O1", "S1", "report", 1, text)])
+    return [(piece.section, piece.code, piece.text) for piece in found]
+
+
+@pytest.mark.parametrize(
+    ("label", "section"),
+    [("Expected:", "expected"), ("Actual output:", "observed"), ("We get:", "observed"),
+     ("**It should be:**", "expected"), ("This prints:", "observed"), ("The garden:", "")],
+)  # fmt: skip
+def test_a_label_on_its_own_says_what_the_code_below_it_is(label: str, section: str) -> None:
+    text = f"# Pump\n\nIt leaks.\n\n{label}\n\n```\n3 litres\n```\n\nEvery day.\n"
+    assert (section, True, "3 litres") in told(text)
+    assert ("", False, "Every day.") in told(text)
+
+
+def clues_of(text: str) -> Clues:
+    observation = {"id": "O1", "artifact": "S1", "kind": "report_block", "first_line": 1}
+    return Clues(
+        Case({"sources": {"artifacts": [{"id": "S1", "kind": "report"}],
+                          "observations": [{**observation, "text": text}]}})
+    )  # fmt: skip
+
+
+OUTPUTS = (
+    "# Wrong plan\n\n```\n>>> plan(4)\n```\n\nObserved:\n\n```\n<bed><rose/><rose/></bed>\n```\n\n"
+    "Expected:\n\n```\n<bed><rose/><hedge/></bed>\n```\n"
+)
+
+
+def test_words_that_only_one_output_has_weigh_more_than_those_of_both() -> None:
+    clues = clues_of(OUTPUTS)
+    assert clues.difference == {stem("rose"), stem("hedge")}
+    assert clues.weights[stem("hedge")] > 1 > clues.weights[stem("bed")]
+    assert clues.queries["difference"] == "rose hedge"
+
+
+def test_one_output_alone_is_compared_with_nothing() -> None:
+    clues = clues_of(OUTPUTS.partition("Expected:")[0])
+    assert not clues.difference
+    assert "difference" not in clues.queries
+
+
+def test_arguments_that_choose_are_those_of_what_fails() -> None:
+    clues = clues_of(
+        "# Wrong letters\n\n```\n>>> spell(4, lang='es', upper=True)\n```\n\nAlso with --style roman."
+        "\n\nWe get:\n\n```\n<a class='x'>\n```\n\nThis works as before: `spell(4, lang='de')`\n"
+    )
+    assert clues.choices == [("lang", "es"), ("style", "roman")]
+
+
+def test_a_report_tells_in_words_what_is_neither_code_nor_a_name() -> None:
+    clues = clues_of("# Pump `go()` stops\n\nThe hose bursts.\n\n```\nlong output here\n```\n")
+    assert clues.told == {stem(word) for word in ("pump", "stops", "hose", "bursts")}

@@ -210,3 +210,31 @@ def test_the_key_of_a_reported_row_ties_odd_rows_of_other_tables() -> None:
     }  # fmt: skip
     analysis = Analysis(Case(view_of("# Plot P-77 is wet", [], [odd, rows])))
     assert analysis.decisive[0].links == (("P-77", "plot_id=77"),)
+
+
+def test_an_argument_chooses_among_siblings() -> None:
+    files = ["spell/lang_de.py:source", "spell/lang_es.py:source", "spell/escape.py:source",
+             "tests/lang_es.py:test"]  # fmt: skip
+    view = view_of("# Wrong word\n\n```\n>>> spell(4, lang='es')\n```\n", files, [])
+    assert first(view) == "spell/lang_es.py"
+    assert kinds(view, "spell/lang_es.py") == {"chosen"}
+    assert len(Analysis(Case(view)).places) == 1
+
+
+def test_a_folder_may_say_what_the_argument_is_for() -> None:
+    files = ["db/dialects/sqlite.py:source", "db/dialects/oracle.py:source", "db/sqlite.py:source"]
+    view = view_of("# Wrong column\n\n`connect(dialect='sqlite')` fails.\n", files, [])
+    assert "chosen" in kinds(view, "db/dialects/sqlite.py")
+    assert [p.path for p in Analysis(Case(view)).places if p.path == "db/sqlite.py"] == []
+
+
+def test_only_the_innermost_of_our_lines_points_at_a_file() -> None:
+    report = (
+        "# Broken\n\nTraceback (most recent call last):\n"
+        '  File "/v/site-packages/garden/run.py", line 2, in run\n    go()\n'
+        '  File "/v/site-packages/garden/pump.py", line 2, in go\n    x[3]\nPumpError: out\n'
+    )
+    view = view_of(report, ["garden/run.py:source", "garden/pump.py:source"], [])
+    analysis = Analysis(Case(view))
+    pointed = {place.path: analysis.points_directly(place) for place in analysis.places}
+    assert pointed == {"garden/pump.py": True, "garden/run.py": False}
