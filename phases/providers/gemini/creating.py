@@ -145,7 +145,7 @@ class Creator:
         except Failure as failure:
             return self._without_reply(pending, failure, sending)
         if exchanged.status in MAYBE_DONE:
-            return self._without_reply(pending, replies.failure(exchanged), sending)
+            return self._without_reply(pending, replies.failure(exchanged, sending.now()), sending)
         if exchanged.status != 200:
             raise self._turned_down(pending, exchanged, sending)
         handle = self._handle(exchanged, pending)
@@ -174,7 +174,7 @@ class Creator:
 
     def _turned_down(self, pending: Pending, exchanged: Exchanged, sending: Sending) -> NotCreated:
         minimum = replies.stated_minimum(exchanged)
-        failure = replies.failure(exchanged)
+        failure = replies.failure(exchanged, sending.now())
         kind = "too_small" if minimum is not None else failure.kind
         self.minimum_tokens = minimum if minimum is not None else self.minimum_tokens
         self._failed(pending, kind, failure, minimum, sending)

@@ -21,8 +21,9 @@ from phases.providers.base import (
     Refused,
     Reply,
     Sending,
+    line,
 )
-from phases.providers.credentials import Key, read_key
+from phases.providers.credentials import Key, read_key, without_key
 from phases.providers.gemini import replies
 from phases.providers.gemini.caches import Caches
 from phases.providers.gemini.client import CLIENT, Client
@@ -83,8 +84,11 @@ class Gemini(Provider):
             raise self._failure(exchanged, plan, sending)
         body = exchanged.body
         if not replies.has_answer(body):
-            message = replies.line(f"200 without an answer: {replies.problem_of(body).message}")
-            raise Failure("no_answer", message, retryable=True, status=200, partial=body or None)
+            message = line(f"200 without an answer: {replies.problem_of(body).message}")
+            nothing = Failure(
+                "no_answer", message, retryable=True, status=200, partial=body or None
+            )
+            raise without_key(nothing, self._key)
         return Received(body, status=200, content_type=exchanged.headers.get("content-type", ""))
 
     def read(self, body: bytes) -> Reply:
@@ -147,7 +151,7 @@ class Gemini(Provider):
         return exchanged
 
     def _failure(self, exchanged: Exchanged, plan: Plan, sending: Sending) -> Failure:
-        failure = replies.failure(exchanged)
+        failure = replies.failure(exchanged, sending.now())
         if plan.handle is None:
             return failure
         failure.message = _without_handle(failure.message, plan.handle)

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from ledger import canonical
 from ledger.errors import CanonicalError
-from phases.providers.base import Failure, Reply, details_of
-from phases.providers.base import line as line
+from phases.providers.base import Failure, Reply, details_of, line
 from phases.providers.transport import Exchanged
 
 _FINISH: Mapping[str, str] = {
