@@ -95,6 +95,7 @@ VARIANTS = (
     Variant("search: the title", _search("title")),
     Variant("search: prose without code", _search("prose")),
     Variant("search: names and errors", _search("names")),
+    Variant("search: words that differ between outputs", _search("difference")),
     Variant("search: words that odd rows suggest", _search("data")),
     Variant("stack frames", _points(frame=0.0, own_fault=0.0)),
     Variant("slips the language itself reports", _points(own_fault=_TABLE.frame)),
@@ -105,6 +106,7 @@ VARIANTS = (
     Variant("modules that are named", _points(module=0.0, module_in_log=0.0)),
     Variant("words in paths", _points(path=0.0)),
     Variant("names in paths, spelled out", _points(spelled=dict.fromkeys(_TABLE.spelled, 0.0))),
+    Variant("files that an argument chooses", _points(chosen=0.0)),
     Variant("less for what is said to work", _points(works=1.0)),
     Variant("what is packaged", _points(packaging=0.0)),
     Variant("lines that decide by odd rows", _points(data=_NONE)),
@@ -118,6 +120,9 @@ VARIANTS = (
     Variant("the title counts more", ((clues, "_FROM_TITLE", 1.0),)),
     Variant("names in code count more", ((clues, "_FROM_TICKS", 1.0),)),
     Variant("sentences on what works count less", ((clues, "_FROM_CONTRAST", 1.0),)),
+    Variant("words that only one output has",
+            ((clues, "_FROM_DIFFERENCE", clues._FROM_CODE),
+             (clues, "_FROM_COMMON", clues._FROM_CODE))),
     Variant("frames of other packages left out",
             ((clues, "without_frames", lambda text, unwanted: text),)),
     Variant("a definition's name counts more", ((scoring, "NAME", 0),)),
@@ -158,9 +163,11 @@ def analysed(fresh: Path, truth: Path, work: Path) -> Score | None:
     return score(diagnosis, known) if diagnosis else None
 
 
-def switched_off(asked: Evaluation, names: Sequence[str]) -> dict[str, dict[str, Json]]:
+def switched_off(
+    asked: Evaluation, names: Sequence[str], every: int = 1
+) -> dict[str, dict[str, Json]]:
     """Return rank, function rank and confidence by variant and case; variant "" is the analyst."""
-    folders, _ = case_folders(asked)
+    folders = case_folders(asked)[0][::every]
     found: dict[str, dict[str, Json]] = defaultdict(dict)
     wanted = [v for v in (Variant("", ()), *VARIANTS) if not names or v.name in ("", *names)]
     with tempfile.TemporaryDirectory() as work:
@@ -409,6 +416,7 @@ def main() -> int:
         own.add_argument("--only", nargs="*", default=[])
         if name == "off":
             own.add_argument("--variant", nargs="*", default=[])
+            own.add_argument("--every", type=int, default=1, help="Only every n-th case.")
             own.add_argument("-o", "--output", type=Path)
             continue
         own.add_argument("--keep", type=Path, required=True, help="ledgers of `evaluate --keep`")
@@ -416,7 +424,7 @@ def main() -> int:
     given = parser.parse_args()
     asked = Evaluation(given.cases, truths=given.truth, only=tuple(given.only))
     if given.command == "off":
-        found = switched_off(asked, given.variant)
+        found = switched_off(asked, given.variant, given.every)
         if given.output:
             given.output.write_text(json.dumps(found, indent=1) + "\n")
         print("\n".join(off_table(found)))

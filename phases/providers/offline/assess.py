@@ -16,10 +16,10 @@ from phases.providers.offline.tracing import Use
 from phases.providers.offline.words import stem, stems
 
 _DATA = re.compile(r"\b(rows?|tables?|databases?)\b")
-_DIRECT = frozenset(["frame", "message", "packaging", "caught"])
-"""Kinds of signals that point at a file directly, each alone."""
+_EXPLAINS = frozenset(["packaging", "caught"])
+"""Kinds of signals that explain a report by themselves."""
 
-_TELLING = frozenset(["callee", "data", "defines", "module", "reached"])
+_TELLING = frozenset(["callee", "chosen", "data", "defines", "frame", "module", "reached"])
 """Kinds of signals that name a file or a function of it, but do not point at the fault."""
 
 _GRAMMAR = frozenset(
@@ -95,12 +95,24 @@ class Analysis:
         return _lead([points for place in self.places[:1] for points, _ in place.functions[:2]])
 
     def points_directly(self, place: Place) -> bool:
-        """Tell whether more than words points at a file: a trace, the text of an error, what was
-        not packaged, or a line that decides by odd rows of the report.
+        """Tell whether more than words points at a file: the innermost of our own lines on a
+        trace, the text of an error, what was not packaged, or a line that decides by odd rows of
+        the report.
+        """
+        direct = any(signal.kind == "message" for signal in place.signals)
+        return direct or self.is_innermost(place) or self.explains(place)
+
+    def explains(self, place: Place) -> bool:
+        """Tell whether a place explains the report: it decides by odd rows that the report names,
+        swallows the logged error, or declares what is installed while a module is missing.
         """
         kinds = {signal.kind for signal in place.signals}
         tied = any(u.odd.codes and u.path == place.path for u in self.ranker.tracer.uses)
-        return bool(kinds & _DIRECT) or ("data" in kinds and tied)
+        return bool(kinds & _EXPLAINS) or ("data" in kinds and tied)
+
+    def is_innermost(self, place: Place) -> bool:
+        """Tell whether the innermost of our own lines on a trace is in a file."""
+        return any(f.path == place.path and f.nearness == 0 for f in self.ranker.framed)
 
     def carries(self, place: Place) -> bool:
         """Tell whether anything beyond a chance hit of a search speaks for a file."""

@@ -5,7 +5,7 @@ errors, codes, and the search queries a person would type.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,6 +22,12 @@ QUERY = 1000
 _FROM_CONTRAST = 0.4
 """Sentences about what works tell where the fault is not."""
 
+_FROM_DIFFERENCE = 2.0
+"""Words that only what came or only what was expected has: the rest of an output is right."""
+
+_FROM_COMMON = 0.2
+"""Words that both have."""
+
 _FROM_TITLE, _FROM_TICKS, _FROM_PROSE, _FROM_CODE, _FROM_LOG = 3.0, 2.0, 1.0, 0.6, 0.4
 _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+|<[^>]*>|\{[^}]*\}|\[[^\]]*\]")
 _LANGUAGE = frozenset(
@@ -31,12 +37,21 @@ _LANGUAGE = frozenset(
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"")
 _NO_MODULE = re.compile(r"[Nn]o module named '?([\w.]+)|cannot import name '\w+' from '([\w.]+)")
 _TICKED = re.compile(r"`([^`\n]{2,200})`")
+_QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _MARKUP = re.compile(r"<([a-zA-Z][\w-]*)[^<>]{0,300}>[^<>]{0,500}</\1\s*>|</?[a-zA-Z][^<>]{0,300}>")
 _SIGNATURE = re.compile(r"\(.*\)$")
 _PLAIN = re.compile(r"(?<![\w.-])[a-z_]\w{2,}(?![\w.-])")
+_VALUE = r"[A-Za-z](?:[\w.-]{0,30}\w)?"
+_CHOICE = re.compile(  # an argument or setting; an option
+    rf"(?<![\w.-])([a-z_]\w+)\s*=\s*['\"]({_VALUE})['\"]"
+    rf"|(?<![\w-])--([a-z][\w-]+)[ =]['\"]?({_VALUE})"
+)
 _SPELLED = re.compile(r"[A-Za-z][\w]*(?:-\w+)*")
 _ENVIRONMENT = 0.1
 """Versions and platforms are in every report and say nothing about the place."""
+
+_OUTPUTS = ("observed", "expected")
+"""Sections that show what came and what should have."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +177,9 @@ class Clues:
         """Weight of each word stem: where it stands in the report says how much it means."""
         found: dict[str, float] = defaultdict(float)
         for piece in self.pieces:
+            if self._is_output(piece):
+                self._weigh_output(found, piece.text)
+                continue
             weight = _FROM_CODE if piece.code else _FROM_PROSE
             if piece.section == "title":
                 weight = _FROM_TITLE
@@ -178,6 +196,33 @@ class Clues:
             if len(item.text) < 20_000:
                 self._raise(found, item.text, _FROM_LOG)
         return dict(found)
+
+    def _is_output(self, piece: report.Piece) -> bool:
+        """Tell whether a piece is output that can be compared with what was expected."""
+        return piece.code and piece.section in _OUTPUTS and bool(self.difference)
+
+    def _weigh_output(self, found: dict[str, float], text: str) -> None:
+        words = dict.fromkeys(stems(text))
+        self._raise(found, " ".join(w for w in words if w in self.difference), _FROM_DIFFERENCE)
+        self._raise(found, " ".join(w for w in words if w not in self.difference), _FROM_COMMON)
+
+    @cached_property
+    def told(self) -> frozenset[str]:
+        """Stems of what the report tells in words: code, names and output left out."""
+        prose = [p for p in self.pieces if not p.code and p.section != "environment"]
+        found = [s for p in prose for s in stems(_QUOTED_CODE.sub(" ", p.text))]
+        return frozenset(word for word in found if not word.isdigit())
+
+    @cached_property
+    def difference(self) -> frozenset[str]:
+        """Stems that occur oftener in what came than in what was expected, or the other way; none
+        unless the report shows both as code.
+        """
+        came, wanted = (
+            Counter(s for p in self.pieces if p.code and p.section == kind for s in stems(p.text))
+            for kind in _OUTPUTS
+        )
+        return frozenset((came - wanted) + (wanted - came)) if came and wanted else frozenset()
 
     @staticmethod
     def _raise(found: dict[str, float], text: str, weight: float) -> None:
@@ -196,9 +241,17 @@ class Clues:
             "title": _query([self.title]),
             "prose": _query([self.title, *prose]),
             "names": _query([*self.symbols, *errors]),
+            "difference": _query(self._differing),
         }
         names = {query: name for name, query in reversed(made.items()) if query}
         return {name: query for query, name in reversed(names.items())}
+
+    @property
+    def _differing(self) -> list[str]:
+        """Return the tokens of outputs that only one side has, in order."""
+        shown = [p.text for p in self.pieces if p.code and p.section in _OUTPUTS]
+        tokens = [token for text in shown for token in TOKEN.findall(text)]
+        return [token for token in tokens if self.difference & set(stems(token))]
 
     @cached_property
     def messages(self) -> list[str]:
@@ -271,6 +324,15 @@ class Clues:
         words = [word for text in typed for word in _PLAIN.findall(text)]
         named = [name.rpartition(".")[2] for name in self.symbols]
         return list(dict.fromkeys([*named, *words]))[:200]
+
+    @cached_property
+    def choices(self) -> list[tuple[str, str]]:
+        """(name, value) of arguments and options that choose something: `dialect="sqlite"`,
+        `--format csv`; those of output and of what works left out.
+        """
+        own = [p for p in report.without_what_works(self.pieces) if p.section not in _OUTPUTS]
+        found = [m for piece in own for m in _CHOICE.finditer(piece.text[:2000])]
+        return list(dict.fromkeys((m[1] or m[3], m[2] or m[4]) for m in found))[:20]
 
     @cached_property
     def spelled(self) -> frozenset[str]:

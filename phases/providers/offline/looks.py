@@ -103,7 +103,7 @@ class Planner:
 
     def _search(self) -> Iterator[Look]:
         """First the report's own words, in several cuts; and what the databases hold."""
-        for name in ("report", "title", "names", "prose"):
+        for name in ("report", "title", "names", "prose", "difference"):
             if query := self.clues.queries.get(name):
                 yield _ranked(query, "source", f"which files speak of the report's words ({name})")
         if query := self.clues.queries.get("report"):

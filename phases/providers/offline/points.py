@@ -14,7 +14,15 @@ from types import MappingProxyType
 
 def _searches() -> Mapping[str, float]:
     return MappingProxyType(
-        {"report": 1.3, "title": 1.0, "prose": 0.8, "names": 0.9, "data": 1.0, "inside": 0.0}
+        {
+            "report": 1.3,
+            "title": 1.0,
+            "prose": 0.8,
+            "names": 0.9,
+            "difference": 1.0,
+            "data": 1.0,
+            "inside": 0.0,
+        }
     )
 
 
@@ -29,7 +37,7 @@ class Points:
     Attributes:
         search: of the first file that a search finds, by what the search asked for.
         chance: share of a search that odd rows suggested if nothing ties them to the report.
-        frame: the innermost frame of our own code: right in about half of the cases.
+        frame: the innermost frame of our own code: right in three of four traces.
         own_fault: the innermost frame of a trace if it is ours and the language itself complains
             there, about an index, a key, a name or a type: nobody raised that on purpose.
         defines: the only definition of a name of the report: often only the way in to the fault.
@@ -39,6 +47,8 @@ class Points:
         module, module_in_log: a module or file that the report, or a log, names.
         path: most for words of the report in a path.
         spelled: a folder or file name that the report spells out, by where it does.
+        chosen: a file that an argument of the report chooses among its siblings: `lang="es"` means
+            lang_es, `dialect="sqlite"` means dialects/sqlite.
         works: share of `path` for a file named like what the report says works.
         packaging: the file that declares what is installed, when a module of the tree is missing.
         data: a line that surely goes wrong on odd rows of the report. More than all signals from
@@ -54,8 +64,8 @@ class Points:
 
     search: Mapping[str, float] = field(default_factory=_searches)
     chance: float = 0.4
-    frame: float = 1.6
-    own_fault: float = 4.5
+    frame: float = 2.4
+    own_fault: float = 6.0
     defines: float = 0.9
     plain_word: float = 0.4
     message: float = 1.4
@@ -64,6 +74,7 @@ class Points:
     module_in_log: float = 0.15
     path: float = 1.5
     spelled: Mapping[str, float] = field(default_factory=_spellings)
+    chosen: float = 2.5
     works: float = 0.3
     packaging: float = 14.0
     data: float = 6.0

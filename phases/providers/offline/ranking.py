@@ -22,7 +22,7 @@ from phases.providers.offline.outline import Definition
 from phases.providers.offline.scoring import Pool, counts
 from phases.providers.offline.telling import Telling
 from phases.providers.offline.tracing import Tracer, Use, is_expression
-from phases.providers.offline.words import is_identifier, stems
+from phases.providers.offline.words import is_identifier, split, stem, stems
 
 _PACKAGING_FILES = """
 setup.cfg setup.py pyproject.toml MANIFEST.in package.json meson.build CMakeLists.txt
@@ -124,6 +124,7 @@ class Ranker:
         yield from self._uses()
         yield from self._modules()
         yield from self._paths()
+        yield from self._chosen()
         yield from self._packaging()
         yield from self._decisions()
         yield from self._reached()
@@ -302,6 +303,26 @@ class Ranker:
             for name in {part.partition(".")[0] for part in file.path.lower().split("/")}:
                 found[name] += 1
         return found
+
+    def _chosen(self) -> Iterator[Signal]:
+        """Files that an argument of the report chooses among siblings: `lang="es"` is lang_es."""
+        observed = tuple(item.id for item in self.clues.case.report[:1])
+        for name, value in self.clues.choices:
+            found = [f.path for f in self.clues.case.files if self._is_chosen(f.path, name, value)]
+            for path in found:
+                points = self.points.chosen / len(found) ** 0.7
+                label = f"is what `{name}={value}` chooses among its siblings"
+                yield Signal(path, points, "chosen", label, observed)
+
+    def _is_chosen(self, path: str, name: str, value: str) -> bool:
+        """Tell whether the last parts of a path say what an argument is for, and its value."""
+        if not self._is_ours(path):
+            return False
+        folder, _, file = path.rpartition("/")
+        own = {*split(file.rpartition(".")[0])}
+        around = {*own, *split(folder.rpartition("/")[2])}
+        said = {stem(word) for word in around}
+        return {*split(value)} <= own and {stem(word) for word in split(name)} <= said
 
     def _packaging(self) -> Iterator[Signal]:
         """A module of the tree that cannot be imported was not packaged: no one declares it."""

@@ -10,6 +10,10 @@ from phases.providers.offline.case import Observation
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(?P<title>.+?)\s*#*$")
 _LABEL = re.compile(r"^\s*\**(?P<title>[A-Z][\w' ]{2,40}?)\**:\**\s*(?P<rest>.*)$")
+_ALONE = re.compile(r"^\s*\**(?P<title>[A-Z][\w' ]{1,60}?)\**:\**\s*$")
+_TELLS_OUTPUT = re.compile(r"\b(?:gets?|see[ns]?|comes?|returns?|prints?|shows?|gives?)\b", re.I)
+"""What people write before the output that they complain about: “I get:”, “It prints:”."""
+
 _RULE = re.compile(r"^\s*([=-])\1{2,}\s*$")
 _ITEM = re.compile(r"^\s{0,8}([-*+]|\d{1,3}[.)])\s+")
 _END = re.compile(r"(?<=[.!?:])[\"')]?\s+(?=[A-Z`\"'(\[\d])")
@@ -55,6 +59,7 @@ def pieces(report: list[Observation]) -> list[Piece]:
     """Return the report in order, headings left out but the first one (its title)."""
     found: list[Piece] = []
     section, fenced = "title", False
+    announced = ""
     for observation in report:
         for paragraph, code, heading in _paragraphs(observation.text, fenced):
             if heading:
@@ -67,7 +72,8 @@ def pieces(report: list[Observation]) -> list[Piece]:
             if section == "title":
                 section = ""
             kind, rest = _labelled(paragraph, code)
-            section_now = kind or section
+            announced = announced if code else _announced(paragraph)
+            section_now = kind or (announced if code else "") or section
             parts = [rest] if code else sentences(rest)
             found += [Piece(p, section_now, code, observation.id) for p in parts if p.strip()]
         fenced = _open_fence(observation.text, fenced)
@@ -97,11 +103,36 @@ def tells_what_works(sentence: str) -> bool:
     return bool(_UNAFFECTED.search(sentence)) and not _NEGATED.search(sentence)
 
 
+def without_what_works(all_: list[Piece]) -> list[Piece]:
+    """Return the pieces that are not about what works: `This works: …` goes to its paragraph's end,
+    a sentence only as far as its stop.
+    """
+    found: list[Piece] = []
+    works, block = False, ""
+    for piece in all_:
+        told = not piece.code and tells_what_works(piece.text)
+        works = told or (works and piece.observation == block)
+        if not works:
+            found.append(piece)
+        works, block = works and piece.text.rstrip().endswith(":"), piece.observation
+    return found
+
+
 def _labelled(paragraph: str, code: bool) -> tuple[str, str]:
     """Read `Expected: the rows stay` as a section of its own paragraph."""
     match = None if code else _LABEL.match(paragraph)
     kind = section_of(match["title"]) if match else ""
     return (kind, match["rest"]) if match and kind and match["rest"] else ("", paragraph)
+
+
+def _announced(paragraph: str) -> str:
+    """Return what a paragraph such as `Expected:` says of the code below it."""
+    match = _ALONE.match(paragraph)
+    if match is None:
+        return ""
+    return section_of(match["title"]) or (
+        "observed" if _TELLS_OUTPUT.search(match["title"]) else ""
+    )
 
 
 def _open_fence(text: str, fenced: bool) -> bool:

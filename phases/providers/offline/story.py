@@ -184,7 +184,7 @@ class Story:
 
     def _subject(self, signal: Signal) -> str:
         """Return what a signal is about: the function itself, or only its file."""
-        of_file = signal.kind in ("defines", "callee", "message", "module")
+        of_file = signal.kind in ("defines", "callee", "chosen", "message", "module")
         own = self.function is not None and f"`{self.function.name}`" in signal.label
         return "its file" if self.function is not None and of_file and not own else "it"
 

@@ -1,11 +1,10 @@
 """The diagnosis: places, mechanism, rows and verdicts, each with the evidence it rests on.
 
-The confidence is the probability that the first file is the faulty one: a logistic curve of three
-things, whether more than words points at the file, its lead before the second, and the lead of its
-best function before the next one in it. A lead without a rival counts as a small one, and words
-alone never make the confidence high. Its numbers were set by hand in round steps, on the open
-cases; the mean there is on purpose below the share that was right: the analyst was developed on
-these cases and will do less well on others.
+The confidence is the probability that the first file is the faulty one: a logistic curve of what
+leads to it (odd rows that explain the report, the innermost line of a trace, or words alone), its
+lead before the second file, and how much the report tells in words: where it only shows input and
+output, words lead astray. Words alone never make it high. Its numbers were set by hand in round
+steps, on the open cases and on fresh defects; what they were checked on is in docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -29,16 +28,44 @@ from phases.providers.offline.words import is_identifier
 
 METHOD = "Deterministic offline analyst; no language model was involved."
 
-_PLAIN, _DIRECT, _LEAD, _INNER = 0.65, 1.2, 1.0, 0.3
-"""Log odds: of a place that only words point at; more if something points at it directly; more for
-each whole of its points by which it leads, and by which its best function leads.
-"""
+
+class _Odds(NamedTuple):
+    """Log odds that the first file is the faulty one.
+
+    Attributes:
+        base: if it leads by nothing and the report tells nothing.
+        lead: more for the whole of its points by which it leads.
+        told: more if the report tells much in words.
+    """
+
+    base: float
+    lead: float
+    told: float
+
+
+_EXPLAINED = _Odds(2.5, 1.5, 0.0)
+"""Odd rows, what was not packaged or a caught error explain the report there."""
+
+_POINTED = _Odds(0.7, 1.5, 1.0)
+"""The innermost line of a trace, or the text of an error, is there: right in three of four."""
+
+_WORDS = _Odds(-1.5, 2.5, 2.5)
+"""Only words lead there."""
+
+_CHOSEN = 1.5
+"""More if an argument of the report chooses the file among its siblings."""
+
+_LITTLE, _MUCH = 8, 30
+"""Telling words of a report that say nothing of the place yet, and that are enough."""
 
 _BY_WORDS = 0.74
 """The most that words alone are worth: below what counts as a cause that was found."""
 
 _MOST = 6
-"""Locations that are named."""
+"""Locations that are named for a reason of their own."""
+
+_FILES = 5
+"""Files that are named if nothing but words leads to the first."""
 
 _NEARLY = 0.35
 """Share of the best function's points from which another one of the file is worth reading."""
@@ -113,18 +140,34 @@ def _insufficient(analysis: Analysis) -> Json:
 
 def locate(analysis: Analysis) -> list[Spot]:
     """Return the places to name, most likely first."""
-    spots: list[Spot] = []
-    for file, function in _ORDER:
-        if file < len(analysis.places):
-            place = analysis.places[file]
-            if function < len(place.functions):
-                found = place.functions[function][1]
-                spots.append(Spot(place, found, found.first, max(found.first, found.last)))
-            elif function == 0:
-                at = _pointed_line(analysis, place)
-                spots.append(Spot(place, None, at, at))
+    places = analysis.places
+    spots = [
+        spot for file, function in _ORDER if file < len(places)
+        for spot in _spots(analysis, places[file], function)
+    ]  # fmt: skip
     spots = _with_callers(analysis, spots)
-    return [s for n, s in enumerate(spots) if n < 1 or _has_reason(analysis, s, spots[0])][:_MOST]
+    named = [s for n, s in enumerate(spots) if n < 1 or _has_reason(analysis, s, spots[0])][:_MOST]
+    return named + list(_others(analysis, named))
+
+
+def _spots(analysis: Analysis, place: Place, rank: int) -> Iterator[Spot]:
+    """Yield a file's function of a rank (0 is the best); the file alone if none of it is known."""
+    if rank < len(place.functions):
+        found = place.functions[rank][1]
+        yield Spot(place, found, found.first, max(found.first, found.last))
+    elif rank == 0:
+        at = _pointed_line(analysis, place)
+        yield Spot(place, None, at, at)
+
+
+def _others(analysis: Analysis, named: list[Spot]) -> Iterator[Spot]:
+    """Yield the next files, if nothing but words leads to the first: then a reader needs them."""
+    if not named or analysis.points_directly(named[0].place):
+        return
+    known = {spot.place.path for spot in named}
+    for place in analysis.places[:_FILES]:
+        if place.path not in known:
+            yield from _spots(analysis, place, 0)
 
 
 def _has_reason(analysis: Analysis, spot: Spot, first: Spot) -> bool:
@@ -400,12 +443,21 @@ def _verdicts(analysis: Analysis) -> list[Json]:
 def _confidence(analysis: Analysis, spots: list[Spot]) -> float:
     """Return how probably the first file is the faulty one; see the module's docstring."""
     first = spots[0].place
-    direct = analysis.points_directly(first)
-    score = _PLAIN + _DIRECT * direct
-    score += _LEAD * analysis.separation() + _INNER * analysis.inner_separation()
+    odds, most = _odds(analysis, first)
+    told = (len(analysis.clues.told) - _LITTLE) / (_MUCH - _LITTLE)
+    score = odds.base + odds.lead * analysis.separation() + odds.told * min(1.0, max(0.0, told))
+    if odds is _WORDS and any(signal.kind == "chosen" for signal in first.signals):
+        score += _CHOSEN
     if first.path not in analysis.corpus.read:
         score -= _UNREAD
-    return round(min(0.95 if direct else _BY_WORDS, 1 / (1 + math.exp(-score))), 2)
+    return round(min(most, 1 / (1 + math.exp(-score))), 2)
+
+
+def _odds(analysis: Analysis, place: Place) -> tuple[_Odds, float]:
+    """Return the odds by what leads to a place, and the most that is ever stated for it."""
+    if analysis.explains(place):
+        return _EXPLAINED, 0.95
+    return (_POINTED, 0.95) if analysis.points_directly(place) else (_WORDS, _BY_WORDS)
 
 
 def _reason(analysis: Analysis) -> str:
@@ -432,9 +484,10 @@ def _reason(analysis: Analysis) -> str:
         else "nothing does, so it cannot be high"
     )
     parts.append(
-        "The number follows from these leads and from whether something points at the file directly"
-        f" (odd rows, a stack trace, the text of an error); here {direct}. "
-        "Nothing was run."
+        "The number follows from the lead of the first file, from how much the report tells in "
+        f"words ({story.count(len(analysis.clues.told), 'telling word')}) and from whether "
+        "something points at the file directly (odd rows, the innermost line of a stack trace, the "
+        f"text of an error); here {direct}. Nothing was run."
     )
     return " ".join(parts)
 

@@ -279,8 +279,8 @@ def test_one_output_alone_is_compared_with_nothing() -> None:
 
 def test_arguments_that_choose_are_those_of_what_fails() -> None:
     clues = clues_of(
-        "# Wrong letters\n\n```\n>>> spell(4, lang='es', upper=True)\n```\n\nAlso with --style roman."
-        "\n\nWe get:\n\n```\n<a class='x'>\n```\n\nThis works as before: `spell(4, lang='de')`\n"
+        "# Letters\n\n```\n>>> spell(4, lang='es', upper=True)\n```\n\nSame with --style roman.\n"
+        "\nWe get:\n\n```\n<a class='x'>\n```\n\nThis works as before: `spell(4, lang='de')`\n"
     )
     assert clues.choices == [("lang", "es"), ("style", "roman")]
 
