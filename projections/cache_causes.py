@@ -44,8 +44,8 @@ class Why:
     Attributes:
         cause: code, such as `hit`, `first`, `expired`, `restart`, `deleted`, `forked`,
             `prefix_changed`, `configuration_changed`, `rejected`, `create_failed`,
-            `create_unknown`, `unmeasured`, `unanswered`, `failed`, `unsent`, `provider_or_unknown`, or a
-            decision's reason.
+            `create_unknown`, `unmeasured`, `unanswered`, `failed`, `unsent`,
+            `provider_or_unknown`, or a decision's reason.
         says: one sentence.
         positions: the events that show it.
     """

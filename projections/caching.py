@@ -383,7 +383,8 @@ class Decided:
 
     Attributes:
         position: of the decision.
-        outcome: `read`, `not_read`, `unmeasured`, `unanswered`, `rejected`, `inline`, `failed`, `unsent`.
+        outcome: `read`, `not_read`, `unmeasured`, `unanswered`, `rejected`, `inline`, `failed`,
+            `unsent`.
         prompt: tokens of the prompt; None if unmeasured.
         cached: tokens read from a cache; None if unmeasured.
     """
