@@ -5,6 +5,6 @@ set -eu
 cd "$(dirname "$0")/.."
 sh tools/setup.sh dev
 if [ -n "${CASELEDGER_COVERAGE:-}" ]; then
-    exec .venv/bin/python -P -m coverage run -m pytest -q -n auto "$@"
+    exec .venv/bin/python -P -m coverage run -m pytest -q -n auto --dist loadfile "$@"
 fi
-exec .venv/bin/python -P -m pytest -q -n auto "$@"
+exec .venv/bin/python -P -m pytest -q -n auto --dist loadfile "$@"
