@@ -16,16 +16,22 @@ from typing import TYPE_CHECKING, Self
 
 from ledger import chain, storage, topics
 from ledger.anchor import AnchorLock, read_anchor
+from ledger.checks import (
+    check_chain,
+    compare_with_anchor,
+    refuse_existing,
+    refuse_unknown_topics,
+    remove_database,
+    tip,
+)
 from ledger.clock import Sources
 from ledger.errors import (
     CaseExists,
     LedgerConflict,
     LedgerDamaged,
     LedgerReadOnly,
-    NotALedger,
     PayloadDamaged,
     StorageError,
-    UnknownEvent,
     UnsafeEvent,
 )
 from ledger.events import CaseOpened, Event, HeadAccepted, Ref
@@ -90,7 +96,7 @@ class Book:
             # A WAL in a folder that cannot be written: read a copy, the rows in the WAL included.
             connection, copy = storage.open_copy(path)
         try:
-            case_id, head = _tip(path, connection)
+            case_id, head = tip(path, connection)
         except BaseException:
             connection.close()
             if copy:
@@ -139,11 +145,11 @@ class Book:
     def _open_writer(cls, path: Path, sources: Sources | None, *, accept: bool = False) -> Self:
         connection = storage.open_file(path, write=True)
         try:
-            _refuse_unknown_topics(path, connection)
+            refuse_unknown_topics(path, connection)
             lock = AnchorLock(path)
             try:
                 drop_second_name(path)
-                case_id, head = _tip(path, connection)
+                case_id, head = tip(path, connection)
                 book = cls(path, connection, case_id=case_id, head=head, lock=lock, sources=sources)
                 known = book.anchor()
                 problem = compare_with_anchor(book, known)
@@ -172,15 +178,15 @@ class Book:
         path = Path(path)
         temporary = temporary_name(path)
         drop_second_name(path)
-        _refuse_existing(path)
+        refuse_existing(path)
         lock = AnchorLock(path)
         book = None
         taken = path.exists()  # somebody may have finished while we came to the lock
         try:
-            _refuse_existing(path)
+            refuse_existing(path)
             lock.clear()
             try:
-                _remove_database(temporary)
+                remove_database(temporary)
                 with closing(storage.create_file(temporary)) as connection:
                     book = cls(
                         temporary, connection, case_id="", head=EMPTY, lock=lock, sources=sources
@@ -189,7 +195,7 @@ class Book:
                     yield book
                     book._finish(path)
             finally:
-                _remove_database(temporary)
+                remove_database(temporary)
         except BaseException:
             if not taken and not (book and book._published):
                 lock.remove()
@@ -292,7 +298,7 @@ class Book:
 
     def refresh(self) -> Head:
         """Look for events that another process appended since; return the new head."""
-        self._case_id, self._head = _tip(self.path, self._connection)
+        self._case_id, self._head = tip(self.path, self._connection)
         return self._head
 
     @contextmanager
@@ -362,7 +368,7 @@ class Book:
             have = self._stored(first, len(events))
             if have != _wanted(stamped, nonces):  # equal: only the answer was lost
                 raise self._explain(error, taken=bool(have)) from error
-            commit.head = _tip(self.path, self._connection)[1]
+            commit.head = tip(self.path, self._connection)[1]
         assert self._lock is not None
         assert commit.head is not None
         self._head = commit.head
@@ -386,7 +392,7 @@ class Book:
                 self._payloads.put_chunks(digest, size, chunks)
             self._connection.executemany(INSERT, (row.stored() for row in rows))
             self._connection.execute("COMMIT")
-        self._case_id, self._head = _tip(self.path, self._connection)
+        self._case_id, self._head = tip(self.path, self._connection)
         assert self._lock is not None
         self._lock.write(self._head)
         return self._head
@@ -472,73 +478,6 @@ class Book:
             storage.sync(path.parent)
 
 
-def compare_with_anchor(book: Book, known: Head | None) -> LedgerDamaged | None:
-    """Return what is wrong between a ledger and the head its anchor knows, None if nothing."""
-    if known is None or known.position == 0:
-        return None
-    head = book.head
-    if known.position > head.position:
-        return LedgerDamaged(
-            f"{book.path}: the ledger ends at position {head.position}, its anchor knows "
-            f"{known.position}: the tail is missing; restore it from a package, or accept the loss "
-            f"on the record with `caseledger recover {book.path} --accept-head`",
-            head.position + 1,
-        )
-    row = next(book.rows(known.position, after=known.position - 1), None)
-    value = row.chain if row else chain.ZERO
-    if value != known.chain:
-        return LedgerDamaged(
-            f"{book.path}: at position {known.position} the chain is {value.hex()}, its anchor "
-            f"knows {known.chain.hex()}: the record was replaced; restore it from a package",
-            known.position,
-        )
-    return None
-
-
-def check_chain(book: Book) -> None:
-    """Recompute the chain from the first event to the head.
-
-    Raises:
-        LedgerDamaged: at the first position where it differs.
-    """
-    value = chain.ZERO
-    for expected, row in enumerate(book.rows(), start=1):
-        value = chain.link(value, row.leaf())
-        if row.position != expected or row.chain != value:
-            raise LedgerDamaged(
-                f"{book.path}: position {expected} does not follow from the ones before it; "
-                "restore the case from a package",
-                expected,
-            )
-
-
-def _tip(path: Path, connection: sqlite3.Connection) -> tuple[str, Head]:
-    with storage.translated(path):
-        row = connection.execute(
-            "SELECT case_id, position, chain FROM event ORDER BY position DESC LIMIT 1"
-        ).fetchone()
-    if row is None:
-        raise NotALedger(f"{path}: holds no event; it is not a finished case ledger")
-    case_id, position, value = row
-    if type(case_id) is not str or type(value) is not bytes:
-        raise LedgerDamaged(f"{path}: position {position} holds a value of another type", position)
-    return case_id, Head(position, value)
-
-
-def _refuse_unknown_topics(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse to write where a newer release has written, looking at each distinct topic once."""
-    with storage.translated(path):
-        (topic,) = connection.execute("SELECT min(topic) FROM event").fetchone()
-        while topic is not None:
-            if not topics.is_known(topic):
-                raise UnknownEvent(
-                    f"{path}: has events of the topic {topic[:80]!r}, written by a newer release; "
-                    "this one can read, verify and export the case, not write to it"
-                )
-            query = "SELECT min(topic) FROM event WHERE topic > ?"
-            (topic,) = connection.execute(query, (topic,)).fetchone()
-
-
 def _wanted(
     stamped: Sequence[Stamped], nonces: Sequence[bytes]
 ) -> list[tuple[int, str, bytes, bytes]]:
@@ -552,15 +491,3 @@ def _opening_case_id(event: Event) -> str:
     if not isinstance(event, CaseOpened):
         raise UnsafeEvent(f"a ledger begins with case.opened, not with {event.TOPIC}")
     return event.case_id
-
-
-def _refuse_existing(path: Path) -> None:
-    if path.exists() or path.is_symlink():
-        raise CaseExists(f"{path}: already exists; choose another name, nothing was written")
-    if not path.parent.is_dir():
-        raise StorageError(f"{path}: the folder {path.parent} does not exist; create it first")
-
-
-def _remove_database(path: Path) -> None:
-    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
-        name.unlink(missing_ok=True)

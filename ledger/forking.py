@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ledger import chain
-from ledger.book import Book, compare_with_anchor
+from ledger.book import Book
+from ledger.checks import compare_with_anchor
 from ledger.clock import Sources
 from ledger.errors import LedgerDamaged, PackageRefused, PayloadDamaged, UnsafeEvent
 from ledger.events import CaseForked, CaseOpened

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from ledger import chain, storage, topics
-from ledger.book import Book, compare_with_anchor
+from ledger.book import Book
+from ledger.checks import compare_with_anchor
 from ledger.errors import (
     LedgerDamaged,
     LedgerError,

@@ -10,7 +10,8 @@ from ledger.clock import Sources
 from ledger.events import CaseAmended, CaseOpened, Event, RequestAbandoned
 from phases.intake import IntakeError, IntakeRequest, Known, Summary, Taken, take, title_of
 from phases.intake.take import Progress
-from projections.state import State, fold
+from projections.folding import fold
+from projections.state import State
 
 FIRST_READ = 65_536
 """Bytes of a report that its title is looked for in."""

@@ -41,8 +41,9 @@ from phases.providers.prices import measured, usd
 from phases.reading import MAX_REPEATED, Rejection, read_answer
 from phases.settings import Settings
 from projections import caching
+from projections.folding import fold
 from projections.requests import restored_view
-from projections.state import Attempt, Request, State, fold
+from projections.state import Attempt, Request, State
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from ledger import canonical
 from ledger.errors import CanonicalError
 from ledger.events import CaseForked, RequestPrepared
 from ledger.reader import CaseReader
+from projections.folding import fold
 from projections.requests import UnknownVersion
 from projections.saw import decoded, saved_document
 from projections.spending import spending
-from projections.state import State, fold
+from projections.state import State
 
 Json = dict[str, Any]
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from ledger.events import Event, RequestPrepared, RequestSent
 from ledger.reader import CaseReader
 from projections.diffing import Change, state_changes
-from projections.state import State, fold
+from projections.folding import fold
+from projections.state import State
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,9 @@ from phases.preparing import Prepared, begin, correct, reference
 from phases.settings import Settings
 from projections.aliases import resolve
 from projections.contexts import Material
+from projections.folding import fold
 from projections.requests import restored_view
-from projections.state import Request, State, fold
+from projections.state import Request, State
 from tests.phases.scripting import good_answer
 
 CASE_ID = "case-0123456789ab"

@@ -9,8 +9,8 @@ from hypothesis import given
 from ledger.book import Book
 from ledger.events import EVENTS
 from ledger.verify import verify_book
+from projections.folding import fold
 from projections.saw import check_all
-from projections.state import fold
 from tests.generated import A_FIFTH, A_TENTH, History, fresh, histories
 from tests.phases.conftest import scratch as scratch
 

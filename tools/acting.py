@@ -13,7 +13,7 @@ from phases.acting import act
 from phases.investigation.actions import ACTIONS, Refusal, perform
 from phases.investigation.snapshot import Snapshot
 from phases.settings import Settings
-from projections.state import fold
+from projections.folding import fold
 from tools.exits import AnswerIsNo, UserError
 from tools.output import print_json, say, table
 from tools.rendering import evidence_lines

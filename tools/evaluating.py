@@ -21,8 +21,8 @@ from ledger.book import Book
 from ledger.errors import LedgerError
 from phases.pinned import pinned_settings
 from phases.settings import Settings
+from projections.folding import fold
 from projections.scoring import compared, summary
-from projections.state import fold
 from tools.exits import UserError
 from tools.judging import row
 from tools.output import one_line

@@ -15,6 +15,7 @@ from phases.investigation.actions import Evidence, perform
 from phases.investigation.database import DatabaseRefused
 from phases.investigation.snapshot import Snapshot
 from phases.investigation.values import row_to_json
+from projections.folding import fold
 from projections.report import cited_ids, lines_shown, report, rows_shown
 from projections.scoring import (
     Count,
@@ -27,7 +28,7 @@ from projections.scoring import (
     truth_from,
 )
 from projections.spending import spending
-from projections.state import State, fold
+from projections.state import State
 from tools.exits import UserError
 from tools.output import one_line
 

@@ -11,8 +11,9 @@ from ledger.book import Book
 from ledger.errors import LedgerError
 from ledger.reader import CaseReader
 from projections.caching import decisions, lives, settle
+from projections.folding import fold
 from projections.spending import spending
-from projections.state import State, fold
+from projections.state import State
 from tools.output import money, spoken
 from tools.rendering import confidence
 from tools.sharing import withheld_json, withheld_text

@@ -14,7 +14,8 @@ from typing import Any
 from ledger.canonical import from_bytes
 from ledger.errors import LedgerDamaged, PayloadWithheld
 from ledger.reader import CaseReader
-from projections.state import MALFORMED, Request, State, fold
+from projections.folding import fold
+from projections.state import MALFORMED, Request, State
 from projections.timeline import line
 from tools.output import money, one_line, safe, spoken
 from tools.overview import status_json

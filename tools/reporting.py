@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.reader import CaseReader
+from projections.folding import fold
 from projections.report import report
-from projections.state import fold
 from tools.overview import next_move, standing
 from tools.sharing import withheld_json
 

@@ -21,7 +21,8 @@ from phases.providers.prices import cost, price_at
 from phases.run import Options, Run, Stopped
 from phases.settings import Settings
 from phases.steps import Stop, next_step
-from projections.state import State, fold
+from projections.folding import fold
+from projections.state import State
 from tools.configuration import effective
 from tools.exits import NeedsAttention, ProviderGaveUp, UserError
 from tools.output import money, note, spoken

@@ -13,9 +13,9 @@ from ledger.events import Event
 from ledger.package import Package
 from ledger.reader import CaseReader, Entry
 from projections.diffing import Change
+from projections.folding import fold
 from projections.replay import Moment, Seen, seen_by, state_at
 from projections.saw import Check, check_all
-from projections.state import fold
 from projections.timeline import line
 from tools.differing import change_json, short_text
 from tools.exits import UserError

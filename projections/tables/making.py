@@ -16,7 +16,8 @@ from ledger.errors import CanonicalError, LedgerDamaged, PayloadWithheld
 from ledger.reader import CaseReader, Entry
 from ledger.reader import Row as Stored
 from projections.contexts.parts import observation_texts
-from projections.state import MALFORMED, State, fold
+from projections.folding import fold
+from projections.state import MALFORMED, State
 from projections.tables.forms import (
     ActionRow,
     ArtifactRow,

@@ -36,9 +36,9 @@ from phases.providers.offline.assess import Analysis
 from phases.providers.offline.case import Case
 from phases.providers.offline.ranking import Signal
 from projections.aliases import resolve
+from projections.folding import fold
 from projections.requests import restored_view
 from projections.scoring import Score, Truth, ranked, score, truth_from
-from projections.state import fold
 from tools.evaluating import Evaluation, Folder, case_folders
 from tools.exits import NeedsAttention
 from tools.running import Wanted, run_case

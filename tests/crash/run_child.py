@@ -27,8 +27,8 @@ from ledger.book import Book
 from ledger.events import OutcomeUnknown, RequestPrepared, RequestSent
 from ledger.verify import verify_book
 from phases.providers import Provider, Received, Reply, open_provider
+from projections.folding import fold
 from projections.saw import check_all
-from projections.state import fold
 from tests.phases.scripting import (
     LOOKS,
     Script,

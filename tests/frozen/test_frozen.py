@@ -13,9 +13,9 @@ from ledger import canonical
 from ledger.events import ContextCreated, RequestPrepared
 from ledger.package import Package, verify_package
 from projections import encodings, partitions
+from projections.folding import fold
 from projections.requests import render
 from projections.saw import check_all
-from projections.state import fold
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "FROZEN.sha256"

@@ -22,7 +22,8 @@ import pytest
 from ledger import book as book_module
 from ledger import canonical, chain, storage
 from ledger.anchor import AnchorLock, read_anchor
-from ledger.book import Book, check_chain
+from ledger.book import Book
+from ledger.checks import check_chain
 from ledger.errors import (
     CaseExists,
     CaseNotFound,

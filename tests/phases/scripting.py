@@ -23,8 +23,9 @@ from phases.providers import Failure, Provider, Received, Reply, Sending
 from phases.run import Options, Run, Stopped
 from phases.settings import Settings
 from projections.aliases import resolve
+from projections.folding import fold
 from projections.requests import restored_view
-from projections.state import State, fold
+from projections.state import State
 
 Json = dict[str, Any]
 

@@ -23,8 +23,8 @@ from ledger.trees import needed_payloads
 from ledger.verify import verify_book
 from phases.run import Run
 from phases.settings import Settings
+from projections.folding import fold
 from projections.saw import check_all
-from projections.state import fold
 
 OLD = Path(__file__).parents[1] / "frozen" / "cases" / "mp-invoice-wrong-open-amount.zip"
 FIRST_PROTOCOLS = {

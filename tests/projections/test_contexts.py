@@ -22,7 +22,7 @@ from phases import ORDER
 from phases.phase import Phase
 from projections.contexts import BUILDERS, Material, builder
 from projections.contexts.parts import READS
-from projections.state import fold
+from projections.folding import fold
 from tests.phases.scripting import Script, copied, failure, only, payload_of, run, ticking
 from tests.projections.test_state import keys
 

@@ -21,7 +21,8 @@ from projections.diffing import (
     shared_history,
     state_changes,
 )
-from projections.state import State, fold
+from projections.folding import fold
+from projections.state import State
 from tests.generated import A_TWENTIETH, VALUES, History, histories
 
 JSON = VALUES | st.recursive(

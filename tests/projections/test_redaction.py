@@ -18,8 +18,8 @@ from ledger.events import EVENTS, references
 from ledger.package import Package, verify_package
 from ledger.reader import RecordReader, Withheld
 from ledger.redacted import Redacted
+from projections.folding import fold
 from projections.redaction import MEASURED, TEXTS, NoSuchPart, redaction
-from projections.state import fold
 from tests.generated import History, histories
 from tests.ledger.making import append_raw, fixed_sources, whole_record
 from tests.support import OPENED, ref

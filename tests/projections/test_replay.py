@@ -13,9 +13,10 @@ from ledger.book import Book
 from ledger.events import RequestPrepared, RequestSent
 from ledger.package import Package
 from ledger.reader import CaseReader
+from projections.folding import fold
 from projections.replay import seen_by, state_at, walk
 from projections.saw import check_all
-from projections.state import State, fold
+from projections.state import State
 from tests.generated import A_TWENTIETH, History, histories
 
 PACKAGES = Path(__file__).parents[1] / "frozen" / "cases"
@@ -35,7 +36,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def every_position_equals_the_fold_of_its_prefix(reader: CaseReader) -> None:
     state, count = State(), 0
     for count, entry in enumerate(reader.events(), start=1):
-        state = fold([entry], state)  # of the prefix: a fold may be cut anywhere (test_state.py)
+        state = fold([entry], state)  # of the prefix: a fold may be cut anywhere (test_folding.py)
         assert state_at(reader, count) == state
     assert count == reader.head.position
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from ledger.book import Book
 from ledger.canonical import to_bytes
 from phases.investigation.snapshot import Snapshot
+from projections.folding import fold
 from projections.report import report
-from projections.state import fold
 from tests.phases.scripting import Script, copied, patched, run
 
 

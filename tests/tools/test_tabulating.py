@@ -15,7 +15,7 @@ from hypothesis import given, settings
 import prompts
 from ledger import events as e
 from ledger.book import Book
-from projections.state import fold
+from projections.folding import fold
 from projections.tables import FORMAT, TABLES, VIEWS
 from tests.generated import History, fresh, histories
 from tests.phases.conftest import scratch as scratch

@@ -256,7 +256,7 @@ def goes_on(origin: Path, at: int, target: Path) -> None:
 
 
 def whole(path: Path) -> dict[str, object]:
-    from projections.state import fold
+    from projections.folding import fold
 
     with Book.open(path) as book:
         return fold(book.events()).outcome()

@@ -131,7 +131,7 @@ def run(
 
 def status(case: Record, json: Json = False) -> None:
     """Where one case stands: phase, hypotheses, budget, cost, next step."""
-    from projections.state import fold
+    from projections.folding import fold
     from tools.output import print_json, say
     from tools.overview import status_json, status_lines
     from tools.selecting import open_record

@@ -154,7 +154,7 @@ def label(
 
     from ledger.book import Book
     from ledger.events import OutcomeLabelled, Verdict
-    from projections.state import fold
+    from projections.folding import fold
     from tools.output import print_json, say
     from tools.selecting import find_case_file
 

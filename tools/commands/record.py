@@ -370,8 +370,8 @@ def _verified(case: str, sealed: Head | None) -> tuple[Report, list[Check]]:
 def _rebuilt(record: Book | Package, report: Report) -> list[Check]:
     """Return every saved request rebuilt; events that do not follow from each other are damage."""
     from ledger.errors import LedgerDamaged, UnknownEvent
+    from projections.folding import fold
     from projections.saw import check_all
-    from projections.state import fold
 
     if not report.ok:
         return []

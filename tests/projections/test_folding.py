@@ -9,10 +9,11 @@ from ledger import events as known
 from ledger import topics
 from ledger.book import Book
 from ledger.canonical import to_bytes
-from projections import state as module
+from projections import folding as module
+from projections.folding import fold
 from projections.naming import things
 from projections.spending import spending
-from projections.state import State, fold
+from projections.state import State
 from projections.timeline import line
 
 
