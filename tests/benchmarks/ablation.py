@@ -34,7 +34,7 @@ from phases.opening import open_case
 from phases.providers.offline import clues, looks, points, ranking, scoring, tracing, words
 from phases.providers.offline.assess import Analysis
 from phases.providers.offline.case import Case
-from phases.providers.offline.ranking import Signal
+from phases.providers.offline.signals import Signal
 from projections.aliases import resolve
 from projections.folding import fold
 from projections.requests import restored_view

@@ -112,14 +112,14 @@ class Analysis:
 
     def is_innermost(self, place: Place) -> bool:
         """Tell whether the innermost of our own lines on a trace is in a file."""
-        return any(f.path == place.path and f.nearness == 0 for f in self.ranker.framed)
+        return any(f.path == place.path and f.nearness == 0 for f in self.ranker.structure.framed)
 
     def carries(self, place: Place) -> bool:
         """Tell whether anything beyond a chance hit of a search speaks for a file."""
         kinds = {signal.kind for signal in place.signals}
         if kinds & _TELLING or self.points_directly(place):
             return True
-        shared = set(self.ranker.shared_words(place.path, None)) - _GRAMMAR
+        shared = set(self.ranker.structure.shared_words(place.path, None)) - _GRAMMAR
         named = {s for d in self.corpus.definitions(place.path) for s in stems(d.name)}
         named |= set(stems(place.path))
         return len(shared) > 1 or bool(shared & named)

@@ -15,7 +15,8 @@ from phases.providers.offline.clues import Clues, Linked
 from phases.providers.offline.corpus import Corpus
 from phases.providers.offline.data import OF_KEYS, lookup, odd_rows, related_tables, sharing_column
 from phases.providers.offline.deciding import named
-from phases.providers.offline.ranking import PACKAGING, Ranker
+from phases.providers.offline.ranking import Ranker
+from phases.providers.offline.signals import PACKAGING
 from phases.providers.offline.words import STOP
 
 READ = 5
@@ -227,7 +228,7 @@ class Planner:
 
     def _inwards(self) -> Iterator[Look]:
         """What the functions that the report names call by a word of its title."""
-        for name, caller in self.ranker.inner_names.items():
+        for name, caller in self.ranker.structure.inner_names.items():
             yield Look(
                 "find_symbol", {"name": name, "lines": 40, "limit": 8},
                 f"what {name} does, which {caller.name} calls", "place",
@@ -318,7 +319,7 @@ class Planner:
             for p, line, _ in uses.hits if uses.name.startswith(_DEFINES) else ():
                 if p == path:
                     yield line, 0.6
-        for framed in self.ranker.framed:
+        for framed in self.ranker.structure.framed:
             if framed.path == path:
                 yield framed.line, 1.0
 

@@ -52,7 +52,7 @@ def _code_steps(analysis: Analysis, spot: Spot) -> Iterator[Json]:
 
 def _way_steps(analysis: Analysis, spot: Spot) -> Iterator[Json]:
     """How what the report names comes to the place: the calls, each with its line."""
-    way = analysis.ranker.chains.get(spot.function, ()) if spot.function else ()
+    way = analysis.ranker.structure.chains.get(spot.function, ()) if spot.function else ()
     for caller, called in list(pairwise(way))[::-1][:3]:
         for number, shown, evidence in _call_lines(analysis, caller, called)[:1]:
             said = f"`{caller.qualified}` in {caller.path} calls `{called.name}` in line {number}"
@@ -87,7 +87,7 @@ def _caught_steps(analysis: Analysis, spot: Spot) -> Iterator[Json]:
     for signal in spot.place.signals:
         if signal.kind != "caught":
             continue
-        for framed in analysis.ranker.framed[:1]:
+        for framed in analysis.ranker.structure.framed[:1]:
             shown = analysis.corpus.lines(framed.path).get(framed.line, "")
             reads = f", {story.code(shown)}" if shown.strip() else ""
             cited = analysis.corpus.quoting(framed.path, framed.line, framed.line)[:1]

@@ -2,7 +2,7 @@
 
 A signal speaks for a file with so many points; the sum ranks the files. They were set by hand, in
 round steps. What each brings, and what happens with others, is measured by
-tests/benchmarks/ablation.py (docs/analyst/ablation.md), which puts another table in place.
+tests/benchmarks/ablation.py (docs/benchmarks.md), which puts another table in place.
 """
 
 from __future__ import annotations

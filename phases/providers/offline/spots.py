@@ -87,7 +87,9 @@ def _best(place: Place) -> list[Definition]:
 def _with_callers(analysis: Analysis, spots: list[Spot]) -> list[Spot]:
     """Put the caller of code that decides by odd rows second: there the fault comes to light."""
     first = spots[0] if spots else None
-    way = analysis.ranker.chains.get(first.function, ()) if first and first.function else ()
+    way = (
+        analysis.ranker.structure.chains.get(first.function, ()) if first and first.function else ()
+    )
     if first is None or len(way) < 2 or story_of(analysis, first).use is None:
         return spots
     caller = way[-2]
@@ -113,7 +115,7 @@ def _pointed_line(analysis: Analysis, place: Place) -> int:
 def calls(analysis: Analysis, caller: Spot, called: Spot) -> bool:
     """Tell whether the function of a place calls the function of another."""
     known = caller.function is not None and called.function is not None
-    return known and called.function in analysis.ranker.calls.called(caller.function)  # type: ignore[arg-type]
+    return known and called.function in analysis.ranker.structure.calls.called(caller.function)  # type: ignore[arg-type]
 
 
 def story_of(analysis: Analysis, spot: Spot) -> Story:

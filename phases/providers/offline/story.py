@@ -14,7 +14,8 @@ from phases.providers.offline.case import as_dict, as_str
 from phases.providers.offline.clues import Clues
 from phases.providers.offline.data import Odd, shown
 from phases.providers.offline.outline import Definition
-from phases.providers.offline.ranking import Place, Ranker, Signal
+from phases.providers.offline.ranking import Place, Ranker
+from phases.providers.offline.signals import Signal
 from phases.providers.offline.telling import Telling, telling_lines
 from phases.providers.offline.tracing import Use
 
@@ -103,7 +104,7 @@ class Story:
         for use in tracer.uses:
             if use.path != self.place.path or use.points < least:
                 continue
-            if self.function is None or ranker.user_of(use) == self.function:
+            if self.function is None or ranker.structure.user_of(use) == self.function:
                 return use
         return None
 
@@ -129,7 +130,7 @@ class Story:
     def told(self) -> list[Telling]:
         """The lines of the place to look at first."""
         caught = next((s for s in self.place.signals if s.kind == "caught"), None)
-        after = self.ranker.after_catch(self.place.path, self.lines) if caught else []
+        after = self.ranker.structure.after_catch(self.place.path, self.lines) if caught else []
         if after:
             return after
         clues, corpus = self.ranker.clues, self.ranker.corpus
@@ -140,7 +141,7 @@ class Story:
         report, as the report spells them.
         """
         clues, ranker = self.ranker.clues, self.ranker
-        stems = ranker.shared_words(self.place.path, self.function)
+        stems = ranker.structure.shared_words(self.place.path, self.function)
         spelled = [clues.as_written.get(stem, "") for stem in stems]
         return [f"“{word}”" for word in dict.fromkeys(spelled) if len(word) > 2][:most]
 

@@ -196,7 +196,7 @@ def test_what_a_named_function_calls_by_a_word_of_the_title_is_looked_at() -> No
         [read("E1", "lib/time.js", "function setPlace(t) {", "  return place.offset(t);", "}"),
          named],
     )  # fmt: skip
-    assert list(Analysis(Case(view)).ranker.inner_names) == ["offset"]
+    assert list(Analysis(Case(view)).ranker.structure.inner_names) == ["offset"]
     assert "callee" in kinds(view, "lib/zones/far.js")
 
 
