@@ -29,6 +29,7 @@ _BRACES = (
     ),
     re.compile(r"^(\s+)()([A-Za-z_$][\w$]*)\s*:\s*(?:async\s+)?function\b"),
 )
+_BEGINS_PROSE = re.compile(r"^[rRuU]?(\"\"\"|'''|/\*)")
 _CLOSERS = (")", "]", "}", "#", '"""', "'''", "//", "*")
 
 
@@ -62,6 +63,31 @@ def outline(path: str, lines: Mapping[int, str]) -> list[Definition]:
         stack.append((indent, qualified, last))
         definitions.append(Definition(path, qualified, kind, number, last))
     return definitions
+
+
+def prose(lines: Mapping[int, str], first: int, last: int) -> set[int]:
+    """Return the lines of a range that are documentation: docstrings and block comments.
+
+    A string in triple quotes is one only where it stands by itself after the line that opens a
+    definition; a query in such quotes is code.
+    """
+    found: set[int] = set()
+    closer, opened = "", False
+    for number in range(first, last + 1):
+        text = lines.get(number, "").strip()
+        if closer:
+            found.add(number)
+            closer = "" if closer in text else closer
+            continue
+        if match := _BEGINS_PROSE.match(text):
+            mark = match[1]
+            if mark == "/*" or opened:
+                found.add(number)
+                end = "*/" if mark == "/*" else mark
+                closer = "" if end in text[match.end() :] else end
+        if text:
+            opened = text.endswith(":")
+    return found
 
 
 def _opening(text: str, python: bool) -> tuple[int, str, str] | None:

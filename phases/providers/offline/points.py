@@ -60,6 +60,7 @@ class Points:
         in_frame: share of the best text for a function that the innermost frame is in.
         on_constant: share of a deciding line for a function that uses its constant.
         named, named_like: shares for a function that the report names, or whose name holds one.
+        called: share for a function that one named by the report calls, less for each step more.
     """
 
     search: Mapping[str, float] = field(default_factory=_searches)
@@ -86,6 +87,7 @@ class Points:
     on_constant: float = 0.9
     named: float = 0.2
     named_like: float = 0.15
+    called: float = 0.3
 
 
 POINTS = Points()

@@ -108,6 +108,9 @@ class Ranker:
             share += self.points.named
         elif any(len(name) > 4 and name in item.name for name in names):
             share += self.points.named_like
+        way = self.structure.chains.get(item, ())
+        if len(way) > 1:  # the fault is often a step further in than what a user calls
+            share += self.points.called / (len(way) - 1)
         return share * self.structure.best_text
 
     @property

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from phases.providers.offline.clues import Clues
 from phases.providers.offline.corpus import Corpus
+from phases.providers.offline.outline import prose
 from phases.providers.offline.words import stems
 
 _DECIDES = re.compile(
@@ -37,12 +38,14 @@ def telling_lines(
     """
     framed = {x.frame.line for x in clues.frames if x.path == path}
     scored: list[tuple[float, int, str]] = []
-    for number, text in corpus.lines(path).items():
+    lines = corpus.lines(path)
+    documentation = prose(lines, first, last)
+    for number, text in lines.items():
         heading = number == first < last  # it names the definition, but decides nothing
         if not first <= number <= last or not text.strip() or heading:
             continue
         shared = sum(clues.weights.get(stem, 0.0) for stem in dict.fromkeys(stems(text)))
-        if _COMMENT.match(text) or _SAYS.match(text) or _TELLS.search(text):
+        if number in documentation or any(p.search(text) for p in (_COMMENT, _SAYS, _TELLS)):
             shared *= 0.1
         elif _DECIDES.search(text):
             shared = shared * 1.4 + 0.2

@@ -7,6 +7,7 @@ from typing import Any
 from phases.providers.offline.assess import Analysis
 from phases.providers.offline.case import Case
 from phases.providers.offline.looks import looked_up_by
+from phases.providers.offline.telling import telling_lines
 
 Json = dict[str, Any]
 
@@ -198,6 +199,28 @@ def test_what_a_named_function_calls_by_a_word_of_the_title_is_looked_at() -> No
     )  # fmt: skip
     assert list(Analysis(Case(view)).ranker.structure.inner_names) == ["offset"]
     assert "callee" in kinds(view, "lib/zones/far.js")
+
+
+def test_a_function_that_a_named_one_calls_comes_before_others_that_fit_as_well() -> None:
+    lines = ["def water(plot):", "    return _pour(plot)", "", "def _spill(plot):",
+             "    return plot.litres", "",
+             "def _pour(plot):", "    return plot.litres"]  # fmt: skip
+    view = view_of("# Too little\n\n`water()` gives half the litres.", ["garden/can.py:source"],
+                   [read("E1", "garden/can.py", *lines)])  # fmt: skip
+    names = [d.name for _, d in Analysis(Case(view)).places[0].functions]
+    assert names.index("_pour") < names.index("_spill")
+
+
+def test_lines_of_documentation_are_not_what_a_reader_is_sent_to() -> None:
+    lines = ["def water(plot):", '    """Give litres of water to a plot.', "",
+             "    If the plot is dry, litres of water are doubled.", '    """',
+             '    query = """SELECT litres FROM plot WHERE dry"""', "    if plot.litres > 4:",
+             "        return 4"]  # fmt: skip
+    view = view_of("# Wrong litres of water for a dry plot", ["garden/can.py:source"],
+                   [read("E1", "garden/can.py", *lines)])  # fmt: skip
+    analysis = Analysis(Case(view))
+    found = telling_lines(analysis.clues, analysis.corpus, "garden/can.py", 1, len(lines))
+    assert [item.line for item in found] == [6, 7]
 
 
 def test_the_key_of_a_reported_row_ties_odd_rows_of_other_tables() -> None:
