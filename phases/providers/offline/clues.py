@@ -35,7 +35,10 @@ _LANGUAGE = frozenset(
      "ZeroDivisionError", "RecursionError", "ReferenceError", "RangeError"]
 )  # fmt: skip
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"")
-_NO_MODULE = re.compile(r"[Nn]o module named '?([\w.]+)|cannot import name '\w+' from '([\w.]+)")
+_NO_MODULE = re.compile(
+    r"[Nn]o module named '?(?P<module>[\w.]+)"
+    r"|cannot import name '?(?P<name>\w+)'? from '(?P<package>[\w.]+)"
+)
 _TICKED = re.compile(r"`([^`\n]{2,200})`")
 _QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _MARKUP = re.compile(r"<([a-zA-Z][\w-]*)[^<>]{0,300}>[^<>]{0,500}</\1\s*>|</?[a-zA-Z][^<>]{0,300}>")
@@ -286,13 +289,18 @@ class Clues:
         found = []
         for kind, message, _ in self.errors:
             match = _NO_MODULE.search(message)
-            if (
-                match
-                and ("Module" in kind or "Import" in kind)
-                and self.catalog.modules(match[1] + ".x")
-            ):
-                found.append(match[1])
+            if match and ("Module" in kind or "Import" in kind):
+                name = match["module"] or f"{match['package']}.{match['name']}"
+                found += [name] if self._is_module(name) else []
         return list(dict.fromkeys(found))
+
+    def _is_module(self, name: str) -> bool:
+        """Tell whether the tree has a module: itself, not just the package that it would be in."""
+        stem = name.replace(".", "/")
+        return any(
+            path.endswith((f"{stem}.py", f"{stem}/__init__.py"))
+            for path in self.catalog.modules(f"{name}.x")
+        )
 
     @cached_property
     def runs_commands(self) -> bool:

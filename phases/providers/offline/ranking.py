@@ -22,6 +22,8 @@ _ENTRY = re.compile(r"(^|/)(cli|__main__|main|commands?|console)\.\w+$")
 _ROLES = {"source": 1.0, "config": 0.55, "types": 0.3, "data": 0.3, "other": 0.4, "": 0.8}
 """How likely a file of a role is the fault, other things equal; others: hardly at all."""
 _UNLIKELY = 0.12
+_OF_TOOLS = 0.3
+"""Share for what stands in a hidden folder: settings and scripts of tools, nothing that is run."""
 
 
 @dataclass
@@ -73,6 +75,8 @@ class Ranker:
 
     def _weight(self, path: str) -> float:
         weight = _ROLES.get(self.clues.catalog.role(path), _UNLIKELY)
+        if any(part.startswith(".") for part in path.split("/")[:-1]):
+            weight *= _OF_TOOLS
         passing_on = _ENTRY.search(path) and not self.clues.runs_commands
         return weight * 0.8 if passing_on else weight
 
