@@ -30,6 +30,31 @@ _FROM_COMMON = 0.2
 
 _FROM_TITLE, _FROM_TICKS, _FROM_PROSE, _FROM_CODE, _FROM_LOG = 3.0, 2.0, 1.0, 0.6, 0.4
 _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+|<[^>]*>|\{[^}]*\}|\[[^\]]*\]")
+_TOLD = re.compile(
+    r"'[^']*'|\"[^\"]*\"|`[^`]*`|[:;=|>]|\d[\w.,-]*|<[^>]*>|[\[({][^\])}]*[\])}]|\S*/\S*"
+)
+"""What varies in a line that a program prints: values, paths, and what stands around a colon."""
+_SAYING = re.compile(r"(?:[A-Za-z][A-Za-z'-]+ ){2,}[A-Za-z'-]+|[A-Z][a-z]+ [a-z]+")
+_IN_QUOTES = re.compile(r"[\"“]([A-Z][^\"“”\n]{10,100})[\"”]")
+_TYPED = re.compile(
+    r"^\s*([$>%#]|>>>|\.\.\.)\s|^\s*(File \"|at |Traceback |The above |During handling )"
+    r"|\bline \d+\b|^\s*(pip|npm|npx|git|python3?|node|tar|curl|cd) "
+)
+"""Lines that a person typed, or that the language prints by itself."""
+
+_OWN = re.compile(
+    r"^(?:async )?(?:def|class|function\*?) +(\w+)|^(?:export )?(?:const|let|var) +(\w+) *="
+)
+_SHIPS = re.compile(
+    r"\b(sdist|wheel|tarball|source (archive|distribution|package)|package data|MANIFEST\.in"
+    r"|packag(ed|ing))s?\b|\.tar\.gz\b|\.whl\b|\bnpm pack\b",
+    re.IGNORECASE,
+)
+_LACKS = re.compile(
+    r"\b(miss(es|ing)|gone|lacks?|absent|left out|not (included|there|shipped|installed|found)"
+    r"|no longer (included|there|shipped|installed))\b",
+    re.IGNORECASE,
+)
 _LANGUAGE = frozenset(
     ["IndexError", "KeyError", "NameError", "UnboundLocalError", "TypeError", "AttributeError",
      "ZeroDivisionError", "RecursionError", "ReferenceError", "RangeError"]
@@ -125,7 +150,19 @@ class Clues:
             for mention in self.mentions[item.id]:
                 if mention.kind == "symbol" and mention.name.lower() not in STOP:
                     counts[mention.name] += 1 + (mention.name in self.title)
+                elif mention.kind == "configuration" and "-" in mention.name.strip("-"):
+                    counts[mention.name.strip("-").replace("-", "_")] += 0.5
+        for name in self.reporters_own & set(counts):
+            del counts[name]
         return sorted(counts, key=lambda name: (-counts[name], name))[:60]
+
+    @cached_property
+    def reporters_own(self) -> frozenset[str]:
+        """Names that the report's own example defines at its top: they are not the program's.
+        Methods may be hooks that the program calls, and stay.
+        """
+        found = [m for piece in self.pieces if piece.code and (m := _OWN.match(piece.text))]
+        return frozenset(m[1] or m[2] for m in found)
 
     @cached_property
     def meant_symbols(self) -> list[str]:
@@ -294,6 +331,13 @@ class Clues:
                 found += [name] if self._is_module(name) else []
         return list(dict.fromkeys(found))
 
+    @cached_property
+    def lacks_files(self) -> bool:
+        """Whether the report is about something that is not in what was packaged."""
+        prose = [p for p in self.pieces if not p.code and p.section != "environment"]
+        ships = sum(1 + (p.section == "title") for p in prose if _SHIPS.search(p.text))
+        return ships > 1 and any(_LACKS.search(p.text) for p in prose)
+
     def _is_module(self, name: str) -> bool:
         """Tell whether the tree has a module: itself, not just the package that it would be in."""
         stem = name.replace(".", "/")
@@ -332,6 +376,22 @@ class Clues:
         words = [word for text in typed for word in _PLAIN.findall(text)]
         named = [name.rpartition(".")[2] for name in self.symbols]
         return list(dict.fromkeys([*named, *words]))[:200]
+
+    @cached_property
+    def printed(self) -> list[str]:
+        """Constant parts of sentences that the program printed, as the report shows or quotes them:
+        whoever writes them is near the fault.
+        """
+        shown = [p.text for p in self.pieces if p.code and p.section != "expected"]
+        prose = [p.text for p in self.pieces if not p.code and p.section != "environment"]
+        texts = [text for line in prose for text in _IN_QUOTES.findall(line)]
+        texts += [text for text in shown if not _TYPED.search(text)]
+        found = [
+            part.strip(" .,!?") for text in texts for part in _TOLD.split(text[:300])
+            if _SAYING.fullmatch(part.strip(" .,!?")) and len(part.strip()) >= 12
+        ]  # fmt: skip
+        known = " ".join(self.messages)
+        return [text for text in dict.fromkeys(found) if text not in known][:3]
 
     @cached_property
     def choices(self) -> list[tuple[str, str]]:

@@ -130,7 +130,12 @@ class Planner:
                 "search_code", {"query": text, "mode": "literal", "limit": 12},
                 "which code writes the error's text",
             )  # fmt: skip
-        if self.clues.missing_modules:
+        for text in self.clues.printed:
+            yield Look(
+                "search_code", {"query": text, "mode": "literal", "limit": 12},
+                "which code writes what was printed",
+            )  # fmt: skip
+        if self.clues.missing_modules or self.clues.lacks_files:
             for path in self._packaging():
                 yield Look(
                     "read_lines", {"path": path, "first": 1, "characters": 12_000},

@@ -15,7 +15,7 @@ from types import MappingProxyType
 def _searches() -> Mapping[str, float]:
     return MappingProxyType(
         {
-            "report": 1.3,
+            "report": 2.0,
             "title": 1.0,
             "prose": 0.8,
             "names": 0.9,
@@ -27,7 +27,7 @@ def _searches() -> Mapping[str, float]:
 
 
 def _spellings() -> Mapping[str, float]:
-    return MappingProxyType({"title": 1.2, "code": 0.7, "text": 0.4})
+    return MappingProxyType({"title": 0.8, "code": 0.5, "text": 0.3})
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Points:
         defines: the only definition of a name of the report: often only the way in to the fault.
         plain_word: share of `defines` for a name that is a plain word: `date` is defined by chance.
         message: the only file that holds the constant part of an error's text.
+        printed: the only file that writes a sentence which the report shows as output.
         uses: the only file that uses a name of the report.
         module, module_in_log: a module or file that the report, or a log, names.
         path: most for words of the report in a path.
@@ -51,6 +52,7 @@ class Points:
             lang_es, `dialect="sqlite"` means dialects/sqlite.
         works: share of `path` for a file named like what the report says works.
         packaging: the file that declares what is installed, when a module of the tree is missing.
+        packaged: the same when the report misses something else in a package.
         data: a line that surely goes wrong on odd rows of the report. More than all signals from
             words together usually give: it explains the report, they only resemble it.
         reached: a surely deciding line that is called from what the report names: it takes part.
@@ -58,6 +60,7 @@ class Points:
         caught: the function that caught an error which the report does not speak of.
         text: the function whose words fit best, of all that were read.
         in_frame: share of the best text for a function that the innermost frame is in.
+        own_fault_in: the same where the language itself complains there.
         on_constant: share of a deciding line for a function that uses its constant.
         named, named_like: shares for a function that the report names, or whose name holds one.
         called: share for a function that one named by the report calls, less for each step more.
@@ -70,7 +73,8 @@ class Points:
     defines: float = 0.9
     plain_word: float = 0.4
     message: float = 1.4
-    uses: float = 0.7
+    printed: float = 1.2
+    uses: float = 0.35
     module: float = 0.5
     module_in_log: float = 0.15
     path: float = 1.5
@@ -78,12 +82,14 @@ class Points:
     chosen: float = 2.5
     works: float = 0.3
     packaging: float = 14.0
+    packaged: float = 9.0
     data: float = 6.0
     reached: float = 1.5
     callee: float = 1.5
     caught: float = 2.5
     text: float = 1.5
     in_frame: float = 0.8
+    own_fault_in: float = 1.6
     on_constant: float = 0.9
     named: float = 0.2
     named_like: float = 0.15

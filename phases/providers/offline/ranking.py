@@ -99,9 +99,9 @@ class Ranker:
         """Frames, names and odd columns point at functions directly; in shares of the best text."""
         share = 0.0
         for framed in self.structure.framed:
-            inside = framed.path == item.path and item.first <= framed.line <= item.last
-            if inside or (framed.path == item.path and framed.name.rpartition(".")[2] == item.name):
-                share = max(share, self.points.in_frame / (1 + 0.5 * framed.nearness))
+            if self.structure.is_in(framed, item):
+                full = self.points.own_fault_in if framed.own_fault else self.points.in_frame
+                share = max(share, full / (1 + 0.5 * framed.nearness))
         for use in self.tracer.uses:
             if use.path == item.path and item.first <= use.line <= item.last:
                 share = max(share, use.points / self.points.data)

@@ -6,11 +6,13 @@ so a rank always says what it rests on.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from phases.providers.offline.case import CatalogFile
 from phases.providers.offline.clues import Clues, Linked
 from phases.providers.offline.corpus import Corpus
 from phases.providers.offline.outline import Definition
@@ -24,6 +26,11 @@ setup.cfg setup.py pyproject.toml MANIFEST.in package.json meson.build CMakeList
 """
 PACKAGING = frozenset(_PACKAGING_FILES.split())
 """Files that say what is installed."""
+
+_DECLARES = re.compile(r"packages|include|exclude|artifacts|sdist|package[-_]?data|\"files\"")
+
+_COMMON = 0.25
+"""Share of the source files below a name from which it tells nothing: the package's own is one."""
 
 _NEAR = 3
 """Ranks count as 1 / (_NEAR + rank): the first places differ most."""
@@ -134,14 +141,18 @@ class Signals:
         for uses in self.corpus.uses:
             paths = dict.fromkeys(path for path, _, _ in uses.hits)
             ours = [p for p in paths if self.clues.catalog.role(p) in ("source", "config", "")]
-            message = uses.name in self.clues.messages
-            kind = "message" if message else "uses"
-            weight = self.points.message if message else self.points.uses
-            label = f"holds the error's text, “{uses.name}”" if message else f"uses `{uses.name}`"
+            kind, weight, label = self._kind_of_use(uses.name)
             if is_expression(uses.name):
                 continue
             for path in ours:
                 yield Signal(path, weight / len(ours) ** 0.7, kind, label, (uses.evidence,))
+
+    def _kind_of_use(self, text: str) -> tuple[str, float, str]:
+        if text in self.clues.messages:
+            return "message", self.points.message, f"holds the error's text, “{text}”"
+        if text in self.clues.printed:
+            return "printed", self.points.printed, f"writes “{text}”, which the report shows"
+        return "uses", self.points.uses, f"uses `{text}`"
 
     def _modules(self) -> Iterator[Signal]:
         """Modules that report or log name with dots: `shop.basket` is shop/basket.py."""
@@ -179,7 +190,7 @@ class Signals:
             yield Signal(path, points, "path", "has words of the report in its path", observed)
             for part in dict.fromkeys(path.lower().split("/")):
                 name = part.partition(".")[0]
-                if len(name) >= 5 and name in self.clues.spelled and self._spread(name) <= 0.1:
+                if len(name) >= 5 and name in self.clues.spelled and self._spread(name) <= _COMMON:
                     points = self.points.spelled[self._where_spelled(name)]
                     label = f"has “{name}” in its path, as the report"
                     yield Signal(path, points, "path", label, observed)
@@ -196,6 +207,11 @@ class Signals:
         return 1 / float(max(1, self._in_paths.get(stem, 1)) ** 0.5)
 
     @cached_property
+    def _ours(self) -> list[CatalogFile]:
+        """The files that are compared: how rare a name is among tests says nothing."""
+        return [f for f in self.clues.case.files if f.role in ("source", "")]
+
+    @cached_property
     def _in_paths(self) -> dict[str, int]:
         found: dict[str, int] = defaultdict(int)
         for file in self.clues.case.files:
@@ -205,12 +221,12 @@ class Signals:
 
     def _spread(self, name: str) -> float:
         """Return the share of files below a folder or name."""
-        return self._named_parts.get(name, 0) / max(1, len(self.clues.case.files))
+        return self._named_parts.get(name, 0) / max(1, len(self._ours))
 
     @cached_property
     def _named_parts(self) -> dict[str, int]:
         found: dict[str, int] = defaultdict(int)
-        for file in self.clues.case.files:
+        for file in self._ours:
             for name in {part.partition(".")[0] for part in file.path.lower().split("/")}:
                 found[name] += 1
         return found
@@ -236,21 +252,19 @@ class Signals:
         return {*split(value)} <= own and {stem(word) for word in split(name)} <= said
 
     def _packaging(self) -> Iterator[Signal]:
-        """A module of the tree that cannot be imported was not packaged: no one declares it."""
-        for module in self.clues.missing_modules:
+        """A module of the tree that cannot be imported was not packaged: no one declares it. What
+        the report misses in a package was not declared either.
+        """
+        why = [(self.points.packaging, "packaging", f"`{module}` cannot be imported")
+               for module in self.clues.missing_modules]  # fmt: skip
+        if self.clues.lacks_files and not why:
+            why = [(self.points.packaged, "packaged", "the report misses something in it")]
+        for points, kind, reason in why:
             for path in self.corpus.read:
-                lines = self.corpus.lines(path)
-                if path.rpartition("/")[2] in PACKAGING and any(
-                    "packages" in x for x in lines.values()
-                ):
-                    cited = tuple(self.corpus.read[path][:2])
-                    yield Signal(
-                        path,
-                        self.points.packaging,
-                        "packaging",
-                        f"declares which packages are installed, and `{module}` cannot be imported",
-                        cited,
-                    )
+                texts = self.corpus.lines(path).values()
+                if path.rpartition("/")[2] in PACKAGING and any(map(_DECLARES.search, texts)):
+                    label = f"declares what is packaged, and {reason}"
+                    yield Signal(path, points, kind, label, tuple(self.corpus.read[path][:2]))
 
     def _decisions(self) -> Iterator[Signal]:
         """Lines that decide by an odd column in a way that its odd values break."""
@@ -313,14 +327,15 @@ class Signals:
         pool, weights = self.structure.pool, self.clues.weights
         best: dict[str, tuple[float, Definition]] = {}
         for path in self.corpus.read:
-            scored = [(pool.score(key(d), weights), d) for d in self.structure.leaves(path)]
+            scored = [(pool.score(key(d), weights), d) for d in self.structure.parts(path)]
             if scored:
                 best[path] = max(scored, key=lambda pair: (pair[0], -pair[1].first))
         top = max((score for score, _ in best.values()), default=0.0)
         for path, (score, definition) in best.items():
             if top > 0:
                 cited = self.corpus.quoting(path, definition.first, definition.last)[:2]
-                label = f"holds `{definition.qualified}`, which shares many words with the report"
+                named = f"holds `{definition.qualified}`, which " if definition.qualified else ""
+                label = f"{named}shares many words with the report"
                 yield Signal(
                     path, self.points.text * (score / top) ** 2, "text", label, tuple(cited)
                 )

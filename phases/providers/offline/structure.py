@@ -64,6 +64,19 @@ class Structure:
             ]
         return sorted(found, key=lambda f: (f.nearness, f.path, f.line))
 
+    def is_in(self, framed: Framed, item: Definition) -> bool:
+        """Tell whether a frame is in a function: by its line, or by its name if the line is in
+        none of that name, as where the snapshot is another version.
+        """
+        if framed.path != item.path:
+            return False
+        if item.first <= framed.line <= item.last:
+            return True
+        name = framed.name.rpartition(".")[2]
+        return name == item.name and not any(
+            d.name == name and d.first <= framed.line <= d.last for d in self.leaves(item.path)
+        )
+
     @cached_property
     def inner_names(self) -> dict[str, Definition]:
         """Name → caller of calls that functions named by the report make by a word of its title,
@@ -130,13 +143,23 @@ class Structure:
             if d.kind != "class" or not any(d.first < first <= d.last for first in starts)
         ]  # fmt: skip
 
+    def parts(self, path: str) -> list[Definition]:
+        """Return the functions of a file; of one that has none and was read (a template, a query, a
+        style) the file itself, unnamed.
+        """
+        found = self.leaves(path)
+        known = self.corpus.lines(path)
+        if found or not known or path not in self.corpus.read or self.corpus.definitions(path):
+            return found
+        return [Definition(path, "", "file", min(known), max(known))]
+
     @cached_property
     def pool(self) -> Pool:
-        """The words of every function of what was read."""
+        """The words of every function of what was read, and of files that have none."""
         documents = {}
         for path in self.corpus.paths:
             lines = self.corpus.lines(path)
-            for item in self.leaves(path):
+            for item in self.parts(path):
                 body = "\n".join(
                     lines[n] for n in range(item.first, min(item.last, item.first + 400) + 1)
                     if n in lines
@@ -147,7 +170,7 @@ class Structure:
     def shared_words(self, path: str, function: Definition | None) -> list[str]:
         """Return the stems that a function, or the best one of a file, shares with the report."""
         pool = self.pool
-        own = [d for d in self.leaves(path) if function is None or d == function]
+        own = [d for d in self.parts(path) if function is None or d == function]
         best = max(own, key=lambda d: pool.score(key(d), self.clues.weights), default=None)
         return pool.shared(key(best), self.clues.weights) if best else []
 
