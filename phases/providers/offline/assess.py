@@ -111,8 +111,12 @@ class Analysis:
         return bool(kinds & _EXPLAINS) or ("data" in kinds and tied)
 
     def is_innermost(self, place: Place) -> bool:
-        """Tell whether the innermost of our own lines on a trace is in a file."""
-        return any(f.path == place.path and f.nearness == 0 for f in self.ranker.structure.framed)
+        """Tell whether the innermost of our own lines on a trace is in a file; an error that only
+        the logs show points at nothing that the report is about.
+        """
+        return not self.clues.only_logged and any(
+            f.path == place.path and f.nearness == 0 for f in self.ranker.structure.framed
+        )
 
     def carries(self, place: Place) -> bool:
         """Tell whether anything beyond a chance hit of a search speaks for a file."""

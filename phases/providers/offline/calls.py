@@ -57,6 +57,13 @@ class Calls:
         calls = [m for text in texts[:_LONGEST] for m in _CALL.finditer(text)]
         return list(dict.fromkeys(m[2] for m in calls if m[1] not in (None, "this", "self")))
 
+    def modules_in(self, caller: Definition) -> list[str]:
+        """Return the names before the dot of what a definition calls: modules, among others."""
+        lines = self._corpus.lines(caller.path)
+        texts = [lines.get(n, "")[:2000] for n in range(caller.first + 1, caller.last + 1)]
+        calls = [m for text in texts[:_LONGEST] for m in _CALL.finditer(text)]
+        return list(dict.fromkeys(m[1] for m in calls if m[1] not in (None, "this", "self")))
+
     def _meant(self, owner: str, name: str, caller: Definition) -> list[Definition]:
         """Return what a call may mean: of the module named before the dot, else of the same file,
         else anything of this name.

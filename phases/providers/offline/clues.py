@@ -13,7 +13,7 @@ from phases.providers.offline import report
 from phases.providers.offline.case import Case, Observation
 from phases.providers.offline.catalog import Catalog
 from phases.providers.offline.frames import Frame, frames, without_frames
-from phases.providers.offline.mentions import Mention, error_lines, mentions
+from phases.providers.offline.mentions import Mention, error_lines, mentions, records
 from phases.providers.offline.words import STOP, TOKEN, is_identifier, split, stem, stems
 
 QUERY = 1000
@@ -59,6 +59,13 @@ _LANGUAGE = frozenset(
     ["IndexError", "KeyError", "NameError", "UnboundLocalError", "TypeError", "AttributeError",
      "ZeroDivisionError", "RecursionError", "ReferenceError", "RangeError"]
 )  # fmt: skip
+_OUTAGE = re.compile(
+    r"Timeout|Connection|BrokenPipe|Unreachable|DNS|SMTP|Socket|\b(ECONN\w+|ETIMEDOUT|ENOSPC|EMFILE)\b"
+    r"|No space left|Too many open files|is locked|temporarily unavailable|timed out|deadlock",
+    re.IGNORECASE,
+)
+_LOGGER = re.compile(r"(?<![\w./])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?![\w./(])")
+_DIGIT = re.compile(r"\d")
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"")
 _NO_MODULE = re.compile(
     r"[Nn]o module named '?(?P<module>[\w.]+)"
@@ -123,7 +130,7 @@ class Clues:
     def frames(self) -> list[Linked]:
         """Frames of report and logs, the report's first; the same frame once."""
         seen: dict[tuple[str, int, str], Linked] = {}
-        for item in [*self.case.report, *self.case.logs]:
+        for item in [*self.case.report, *self._telling_logs]:
             for frame in frames(item.text, item.id):
                 key = (frame.path, frame.line, frame.name)
                 old = seen.get(key)
@@ -133,14 +140,55 @@ class Clues:
 
     @cached_property
     def errors(self) -> list[tuple[str, str, str]]:
-        """(type, message, observation) of each error, once."""
+        """(type, message, observation) of each error, once; those set aside left out."""
+        return self._errors([*self.case.report, *self._telling_logs])
+
+    @staticmethod
+    def _errors(observations: list[Observation]) -> list[tuple[str, str, str]]:
         found = {
             (kind, message): item.id
-            for item in reversed([*self.case.report, *self.case.logs])
+            for item in reversed(observations)
             for kind, message in error_lines(item.text)
         }
         ordered = reversed(list(found.items()))
         return [(kind, message, where) for (kind, message), where in ordered]
+
+    @cached_property
+    def set_aside(self) -> list[tuple[str, str, str]]:
+        """Logged errors that have nothing to do with what the report is about, as `errors`."""
+        kept = {item.id for item in self._telling_logs}
+        return self._errors([item for item in self.case.logs if item.id not in kept])
+
+    @cached_property
+    def _telling_logs(self) -> list[Observation]:
+        """The logs without excerpts of errors that are about something else: an outage of network,
+        disk or locks, or records of other things of the same kind as those that the report names.
+        """
+        if self._errors(self.case.report):
+            return self.case.logs
+        return [item for item in self.case.logs if not self._is_elsewhere(item)]
+
+    def _is_elsewhere(self, item: Observation) -> bool:
+        failed = [r for r in records(item.text[:60_000]) if error_lines(r) or frames(r, item.id)]
+        return bool(failed) and all(map(self._is_of_others, failed))
+
+    def _is_of_others(self, record: str) -> bool:
+        if _OUTAGE.search(record) and "most recent call first" not in record:
+            return True  # a dump of the stacks is made on a time-out, and is about this program
+        shapes = {_DIGIT.sub("9", code) for code in self.codes}
+        named = {m.name for m in mentions(record) if m.kind == "identifier"}
+        alike = {name for name in named if _DIGIT.sub("9", name) in shapes}
+        return bool(alike) and not alike & set(self.codes)
+
+    def module_of(self, record: str) -> str:
+        """Return the file that wrote a log record, by the name of its logger; "" if unknown."""
+        for match in _LOGGER.finditer(record[:160]):
+            found = self.catalog.modules(match[1]) or self.catalog.named_like(
+                match[1].rpartition(".")[2]
+            )
+            if found:
+                return found[0]
+        return ""
 
     @cached_property
     def symbols(self) -> list[str]:

@@ -47,6 +47,7 @@ class Finding:
     total: int
     names: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -234,6 +235,7 @@ class Corpus:
                 name, as_str(result.get("database")), as_str(f.get("table")), as_str(f.get("kind")),
                 tuple(strings(f.get("odd"))), as_str(f.get("says")), as_int(f.get("total")),
                 tuple(strings(f.get("columns"))), _rows(f.get("rows")),
+                as_str(f.get("where")),
             )
             for name, _, result in self._of("profile_table")
             for f in dicts(result.get("findings"))

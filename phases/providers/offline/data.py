@@ -40,6 +40,9 @@ _KEY = re.compile(r"(_id|Id|ID|_no|_key)$")
 _EXCEPTIONS = 25
 """Rows up to which it says something that one of them belongs to the report."""
 
+_SAID = 0.3
+"""Share for odd rows whose odd value the report itself tells."""
+
 _FEW = 5
 """Rows up to which a finding is an exception rather than a habit of the data."""
 
@@ -81,7 +84,7 @@ def is_shadow(name: str, names: set[str]) -> bool:
 def odd_rows(clues: Clues, corpus: Corpus) -> list[Odd]:
     """Return the odd rows that evidence shows, those that matter most first."""
     keys = reported_keys(clues, corpus)
-    found = [_odd(clues, finding, keys) for finding in corpus.findings]
+    found = [_odd(clues, finding, keys, corpus) for finding in corpus.findings]
     return sorted(found, key=lambda o: (-o.score, o.finding.table, o.finding.columns))
 
 
@@ -117,7 +120,54 @@ def _linked(finding: Finding, keys: dict[tuple[str, object], str]) -> dict[str, 
     return found
 
 
-def _odd(clues: Clues, finding: Finding, keys: dict[tuple[str, object], str]) -> Odd:
+@dataclass(frozen=True)
+class Tie:
+    """A question that ties odd rows to the report: do any of them belong to what it names?"""
+
+    code: str
+    link: str
+    sql: str
+
+
+def ties(finding: Finding, keys: dict[tuple[str, object], str]) -> list[Tie]:
+    """Return the questions for a finding that shows only some of its rows, or too many to mean the
+    reported one.
+    """
+    if finding.total <= min(_EXCEPTIONS, len(finding.rows)) or not finding.where:
+        return []
+    names = ", ".join(map(_quoted, finding.names[:12]))
+    return [
+        Tie(code, f"{name}={value}",
+            f"SELECT {names} FROM {_quoted(finding.table)} WHERE ({finding.where}) "
+            f"AND {_quoted(name)} = {value} ORDER BY 1 LIMIT 5")
+        for (name, value), code in keys.items() if name in finding.names
+    ][:3]  # fmt: skip
+
+
+def _asked(finding: Finding, keys: dict[tuple[str, object], str], corpus: Corpus) -> dict[str, str]:
+    """Return code → link of odd rows that a question found to belong to what the report names."""
+    answered = {rows.sql: rows for rows in corpus.queried if rows.rows}
+    return {tie.code: tie.link for tie in ties(finding, keys) if tie.sql in answered}
+
+
+def _is_symptom(clues: Clues, finding: Finding) -> bool:
+    """Tell whether the report itself says the odd value: then it is what the reporter sees, not why
+    it came about.
+    """
+    if finding.kind not in ("odd_shape", "rare_value"):
+        return False
+    at = [finding.names.index(name) for name in finding.columns if name in finding.names]
+    values = {row[n] for row in finding.rows for n in at if n < len(row)}
+    said = " ".join(p.text for p in clues.pieces).lower()
+    return bool(values) and all(
+        isinstance(v, str) and len(v) > 3 and v not in clues.codes and v.lower() in said
+        for v in values
+    )
+
+
+def _odd(
+    clues: Clues, finding: Finding, keys: dict[tuple[str, object], str], corpus: Corpus
+) -> Odd:
     at = [finding.names.index(name) for name in finding.columns if name in finding.names]
     odd = tuple(tuple(row[n] for n in at if n < len(row)) for row in finding.rows)
     quoted = set(clues.error_values)
@@ -125,13 +175,16 @@ def _odd(clues: Clues, finding: Finding, keys: dict[tuple[str, object], str]) ->
         value for value in held_codes(clues, finding.rows)
         if value not in quoted or value in held_codes(clues, odd)
     )  # fmt: skip
-    linked = _linked(finding, keys) if finding.total <= _EXCEPTIONS else {}
+    asked = _asked(finding, keys, corpus)
+    linked = (_linked(finding, keys) if finding.total <= _EXCEPTIONS else {}) | asked
     words = dict.fromkeys([*stems(finding.table), *stems(" ".join(finding.columns))])
     shared = sum(clues.weights.get(stem, 0.0) for stem in words)
     score = TELLING.get(finding.kind, 0.5) + shared / 2
+    if _is_symptom(clues, finding):
+        return Odd(finding, round(_SAID * score, 6), ())
     if held or linked:
         score += _NAMED
-    if finding.total > _FEW:
+    if finding.total > _FEW and not asked:
         score *= 0.6
     order = [*clues.codes, *clues.error_values]
     codes = sorted({*held, *linked}, key=order.index)

@@ -17,15 +17,25 @@ from phases.providers.offline.words import split
 
 ORDER, SORT, EQUAL, JOIN = "order", "sort", "equal", "join"
 PARSE, TRUTH, SUM = "parse", "truth", "sum"
+NOT_IN = "not in"
 
 BREAKS: Mapping[str, Mapping[str, float]] = {
     "odd_shape": {ORDER: 1.0, PARSE: 0.8, EQUAL: 0.7, JOIN: 0.7, SORT: 0.5},
-    "mixed_types": {ORDER: 1.0, EQUAL: 1.0, JOIN: 1.0, TRUTH: 0.7, SORT: 0.6, SUM: 0.6, PARSE: 0.5},
+    "mixed_types": {ORDER: 1.0, EQUAL: 1.0, JOIN: 1.0, TRUTH: 0.7, SORT: 0.9, SUM: 0.6, PARSE: 0.5},
     "stray_blanks": {EQUAL: 1.0, JOIN: 1.0, PARSE: 0.5, ORDER: 0.3},
     "spelling_variants": {EQUAL: 1.0, JOIN: 1.0, ORDER: 0.3},
     "empty_text": {TRUTH: 1.0, PARSE: 0.8, EQUAL: 0.6},
     "zero_among_others": {TRUTH: 1.0, SUM: 0.7, EQUAL: 0.3},
-    "rare_null": {SUM: 0.8, PARSE: 0.8, JOIN: 0.8, ORDER: 0.7, EQUAL: 0.7, TRUTH: 0.6, SORT: 0.4},
+    "rare_null": {
+        NOT_IN: 1.0,
+        SUM: 0.8,
+        PARSE: 0.8,
+        JOIN: 0.8,
+        ORDER: 0.7,
+        EQUAL: 0.7,
+        TRUTH: 0.6,
+        SORT: 0.4,
+    },
     "rare_value": {EQUAL: 0.8, ORDER: 0.4},
     "foreign_key_violation": {JOIN: 1.0, EQUAL: 0.7},
     "reference_without_target": {JOIN: 1.0, EQUAL: 0.7},
@@ -51,6 +61,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("empty_text", TRUTH): "an empty text counts as missing here",
     ("zero_among_others", TRUTH): "zero counts as missing here",
     ("zero_among_others", SUM): "a computation with zero gives another kind of result, or fails",
+    ("rare_null", NOT_IN): "with one null among them, “not in” is true for no row at all",
     ("rare_null", EQUAL): "null equals nothing, so these rows drop out",
     ("rare_null", ORDER): "null is neither before nor after anything, so these rows drop out",
     ("rare_null", SUM): "a computation with null is null",
@@ -136,6 +147,7 @@ def _comparing(of: _Spelled) -> tuple[tuple[str, str], ...]:
                 rf"|{right}\s+(?:not\s+)?between\b|{bare}__(?:lte?|gte?|range)\b"
                 rf"|[\"'`]{name}[\"'`]\s*,\s*[\"'](?:<|>|<=|>=)[\"']"),
         (SORT, rf"\b(?:min|max|sort|sorted|order_by|orderBy|sortBy)\s*{inside}"),
+        (NOT_IN, rf"\bnot\s+in\s*\(\s*select\s+(?:distinct\s+)?(?:\w+\.)?[\"`\[]?{name}"),
         (EQUAL, rf"{right}\s*(?:===?|!==?|<>)|(?:===?|!==?|<>)\s*{left}"
                 rf"|(?<!for )(?<!as ){name}[\"'`\])]*\s+(?:not\s+)?(?:in|like|glob|regexp)\b"
                 rf"|[\w)\]]\[\s*(?:[\w$]+[.\[][\"'`]?)?{name}[\"'`]?\]?\s*\]"

@@ -13,13 +13,23 @@ from dataclasses import dataclass
 from phases.providers.offline.case import Json, as_dict
 from phases.providers.offline.clues import Clues, Linked
 from phases.providers.offline.corpus import Corpus
-from phases.providers.offline.data import OF_KEYS, lookup, odd_rows, related_tables, sharing_column
-from phases.providers.offline.deciding import named
+from phases.providers.offline.data import (
+    OF_KEYS,
+    lookup,
+    odd_rows,
+    related_tables,
+    reported_keys,
+    sharing_column,
+    ties,
+)
+from phases.providers.offline.deciding import BREAKS, named
 from phases.providers.offline.ranking import Ranker
 from phases.providers.offline.signals import PACKAGING
 from phases.providers.offline.words import STOP
 
 READ = 5
+SMALL, READ_OF_SMALL = 60_000, 12
+"""Characters of source up to which a program is small, and files of it that are read."""
 """Candidate files that are read, at most."""
 WHOLE = 34_000
 """Bytes of a file that is read whole; of a larger one the surroundings of hits are."""
@@ -62,7 +72,15 @@ class Planner:
         """Return the next looks, at most `most`; none when there is nothing left worth a look."""
         most = min(most, self.case.left("actions", 40))
         found: list[Look] = []
-        for stage in (self._first, self._trace_data, self._read, self._inwards, self._ends):
+        for stage in (
+            self._first,
+            self._tie,
+            self._trace_data,
+            self._read,
+            self._inwards,
+            self._acting,
+            self._ends,
+        ):
             for look in stage():
                 fitted = self._fitted(look)
                 if fitted and not any(same(fitted, x) for x in found) and not self._done(fitted):
@@ -187,6 +205,16 @@ class Planner:
                     f"what the logs say about {code}", "data",
                 )  # fmt: skip
 
+    def _tie(self) -> Iterator[Look]:
+        """Whether odd rows belong to what the report names, where the profile shows only some."""
+        keys = reported_keys(self.clues, self.corpus)
+        for finding in self.corpus.findings:
+            for tie in ties(finding, keys) if finding.kind in BREAKS else ():
+                yield Look(
+                    "query_database", {"database": finding.database, "sql": tie.sql},
+                    f"whether odd rows of {finding.table} belong to {tie.code}", "data",
+                )  # fmt: skip
+
     def _trace_data(self) -> Iterator[Look]:
         """Code that handles the odd rows: the searches that only the data suggests."""
         for at, odd in enumerate(odd_rows(self.clues, self.corpus)[:2]):
@@ -223,8 +251,10 @@ class Planner:
             p for p in self.ranker.places()
             if self.clues.catalog.role(p.path) in ("source", "config", "")
         ]  # fmt: skip
-        fresh = max(0, READ - len(self._read_on_purpose()))
-        for place in likely[:READ]:
+        size = sum(f.size for f in self.case.files if f.role == "source")
+        most = READ_OF_SMALL if size <= SMALL else READ
+        fresh = max(0, most - len(self._read_on_purpose()))
+        for place in likely[:most]:
             known = place.path in self._read_on_purpose()
             if not known and fresh <= 0:
                 continue
@@ -238,6 +268,17 @@ class Planner:
                 "find_symbol", {"name": name, "lines": 40, "limit": 8},
                 f"what {name} does, which {caller.name} calls", "place",
             )  # fmt: skip
+
+    def _acting(self) -> Iterator[Look]:
+        """What functions call that logged something about a code of the report, in other files."""
+        known = set(self.corpus.read)
+        for definition in list(self.ranker.structure.acting_chains)[:6]:
+            for name in self.ranker.structure.calls.modules_in(definition):
+                for path in self.clues.catalog.named_like(name)[:1]:
+                    file = self.case.file.get(path)
+                    if path not in known and file and file.role == "source" and file.size <= WHOLE:
+                        known.add(path)
+                        yield from self._reading(path)
 
     def _ends(self) -> Iterator[Look]:
         """The rest of the most likely functions, where it is not known yet."""

@@ -39,6 +39,9 @@ _ENVIRONMENT = re.compile(r"\b([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)\b")
 _COMMAND = re.compile(
     r"^\s*(?:\$|>|%)\s+(.{3,200})$|^((?:python3?|node|npm|npx|pip|git|curl) .{3,200})$"
 )
+_RECORD = re.compile(
+    r"^\W{0,2}(\d{4}-\d\d-\d\d|\d\d[:/.]\d\d[:/.]\d\d|[A-Z][a-z]{2} +\d+ \d\d:|[A-Z]{4,8}\b)"
+)
 _ENDINGS = """
 py pyi pyx js mjs cjs jsx ts tsx json toml cfg ini yaml yml md rst txt sql html css c h cpp go
 rs rb java kt sh db sqlite csv log xml env lock map vue php cs
@@ -116,6 +119,17 @@ def _commands(text: str) -> list[Mention]:
     for row in text.split("\n"):
         if match := _COMMAND.match(row):
             found.append(Mention((match[1] or match[2]).strip(), "command"))
+    return found
+
+
+def records(text: str) -> list[str]:
+    """Return the records of a log excerpt: a line with a time and what stands below it."""
+    found: list[str] = []
+    for row in text.split("\n"):
+        if _RECORD.match(row) or not found:
+            found.append(row)
+        else:
+            found[-1] += f"\n{row}"
     return found
 
 

@@ -38,6 +38,8 @@ class Points:
         search: of the first file that a search finds, by what the search asked for.
         chance: share of a search that odd rows suggested if nothing ties them to the report.
         frame: the innermost frame of our own code: right in three of four traces.
+        only_logged: share of `frame` if only logs show the error, so the report is about something
+            else.
         own_fault: the innermost frame of a trace if it is ours and the language itself complains
             there, about an index, a key, a name or a type: nobody raised that on purpose.
         defines: the only definition of a name of the report: often only the way in to the fault.
@@ -58,6 +60,7 @@ class Points:
         reached: a surely deciding line that is called from what the report names: it takes part.
         callee: the best definition of a function that a named function calls: one step inwards.
         caught: the function that caught an error which the report does not speak of.
+        logged, logged_reach: the module that logged what the report names last; what it calls.
         text: the function whose words fit best, of all that were read.
         in_frame: share of the best text for a function that the innermost frame is in.
         own_fault_in: the same where the language itself complains there.
@@ -69,6 +72,7 @@ class Points:
     search: Mapping[str, float] = field(default_factory=_searches)
     chance: float = 0.4
     frame: float = 2.4
+    only_logged: float = 0.5
     own_fault: float = 6.0
     defines: float = 0.9
     plain_word: float = 0.4
@@ -87,6 +91,8 @@ class Points:
     reached: float = 1.5
     callee: float = 1.5
     caught: float = 2.5
+    logged: float = 1.5
+    logged_reach: float = 0.8
     text: float = 1.5
     in_frame: float = 0.8
     own_fault_in: float = 1.6

@@ -72,6 +72,7 @@ class Signals:
         yield from self._reached()
         yield from self._callees()
         yield from self._caught()
+        yield from self._logged()
         yield from self._texts()
 
     def purpose(self, query: str, glob: str) -> str:
@@ -105,6 +106,7 @@ class Signals:
         best: dict[str, Signal] = {}
         for place in self.structure.framed:
             full = self.points.own_fault if place.own_fault else self.points.frame
+            full *= self.points.only_logged if self.clues.only_logged else 1.0
             points = full / (1 + 0.4 * place.nearness)
             label = f"stands in the stack trace, at line {place.line}"
             shown = self.corpus.quoting(place.path, place.line, place.line)
@@ -321,6 +323,27 @@ class Signals:
                 label = f"catches the logged error in line {linked.frame.line} and goes on"
                 shown = self.corpus.quoting(linked.path, linked.frame.line, linked.frame.line)
                 yield Signal(linked.path, self.points.caught, "caught", label, (*shown[:1], where))
+
+    def _logged(self) -> Iterator[Signal]:
+        """Modules that logged something about what the report names; the last to do so most. What
+        they call takes part.
+        """
+        acted = self.structure.acted
+        last = {found[-1].path for found in acted.values()}
+        seen: dict[str, Signal] = {}
+        for code, found in acted.items():
+            for item in found:
+                points = self.points.logged * (1.0 if item.path in last else 0.4)
+                label = f"wrote log lines about {code}"
+                seen.setdefault(item.path, Signal(item.path, points, "logged", label,
+                                                  (item.evidence,)))  # fmt: skip
+        yield from seen.values()
+        for definition, way in self.structure.acting_chains.items():
+            if len(way) > 1 and definition.path not in seen:
+                label = f"is called from `{way[0].name}`, which logged what the report names"
+                cited = self.corpus.quoting(definition.path, definition.first, definition.last)
+                points = self.points.logged_reach / (len(way) - 1)
+                yield Signal(definition.path, points, "log reach", label, tuple(cited[:1]))
 
     def _texts(self) -> Iterator[Signal]:
         """The best function of what was read, against the best of all."""

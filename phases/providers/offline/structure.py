@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from phases.providers.offline.calls import Calls
@@ -19,6 +20,9 @@ _CONSTANT = re.compile(
     r"^(?:export\s+)?(?:const\s+|let\s+|var\s+|static\s+)?([A-Za-z_$][\w$]*)\s*(?::[^=]+)?="
 )
 
+_CONSTANTS = re.compile(r"(?<![\w.])[A-Za-z]{2,}(?: [A-Za-z]{2,})+(?![\w.])")
+"""Words of a log line that stand together, as its format spells them."""
+
 _HANDLER = re.compile(r"^\s*(except\b|\}?\s*catch\b)|\.catch\(")
 
 
@@ -31,6 +35,14 @@ class Framed(NamedTuple):
     nearness: int
     observation: str
     own_fault: bool = False
+
+
+class Acted(NamedTuple):
+    """A log record about a code of the report, and the file whose logger wrote it."""
+
+    path: str
+    text: str
+    evidence: str
 
 
 class Structure:
@@ -101,6 +113,32 @@ class Structure:
     def chains(self) -> dict[Definition, tuple[Definition, ...]]:
         """What is called from the functions that the report names, and the way there."""
         return self.calls.chains(d for name in self.clues.entries for d in self.calls.named(name))
+
+    @cached_property
+    def acted(self) -> dict[str, list[Acted]]:
+        """The log records about each code of the report, in order, where their module is known."""
+        found: dict[str, list[Acted]] = {}
+        lines = {(x.artifact, x.line): x for x in self.corpus.log_lines}
+        for _, item in sorted(lines.items()):
+            for code in self.clues.codes[:6]:
+                if code in item.text and code not in self.clues.contrast:
+                    path = self.clues.module_of(item.text)
+                    if path and self.is_ours(path):
+                        found.setdefault(code, []).append(Acted(path, item.text, item.evidence))
+        return found
+
+    @cached_property
+    def acting_chains(self) -> dict[Definition, tuple[Definition, ...]]:
+        """What is called by functions that wrote the last log record about a code, and the way."""
+        starts: dict[Definition, None] = {}
+        for found in self.acted.values():
+            texts = _pairs(found[-1].text)
+            for item in self.leaves(found[-1].path):
+                lines = self.corpus.lines(item.path)
+                body = "\n".join(lines.get(n, "") for n in range(item.first, item.last + 1))
+                if any(text in body for text in texts):
+                    starts[item] = None
+        return self.calls.chains(starts)
 
     def is_ours(self, path: str) -> bool:
         return self.clues.catalog.role(path) in ("source", "")
@@ -195,6 +233,12 @@ class Structure:
 def key(item: Definition) -> str:
     """Return the name of a function in the pool."""
     return f"{item.path}\0{item.first}\0{item.qualified}"
+
+
+def _pairs(text: str) -> list[str]:
+    """Return neighbouring words of a log line: some of them are its format's, some are values."""
+    runs = [run.split() for run in _CONSTANTS.findall(text)]
+    return [f"{one} {two}" for run in runs for one, two in pairwise(run)]
 
 
 def _indent(text: str) -> int:

@@ -81,11 +81,13 @@ class Tracer:
         """Every deciding line, the surest first."""
         found = []
         for at, odd in enumerate(self._followed()):
-            tied = (1.0 if odd.codes else _UNTIED) * (_SECOND if at else 1.0)
-            tied *= _LOUD if self.is_loud(odd) else 1.0
+            loose = (1.0 if odd.codes else _UNTIED) * (_SECOND if at else 1.0)
+            loose *= _LOUD if self.is_loud(odd) else 1.0
             own = self._of_part(odd) if self._is_part(odd) else self._of_values(odd)
             crowd = (_MANY / max(_MANY, len(own))) ** 0.5
-            found += [u._replace(points=round(u.points * tied * crowd, 6)) for u in own]
+            for use in own:  # one null empties the whole result, whosever it is
+                share = 1.0 if use.way == deciding.NOT_IN else loose * crowd
+                found.append(use._replace(points=round(use.points * share, 6)))
         return sorted(found, key=lambda u: (-u.points, u.path, u.line))
 
     def at(self, path: str, first: int, last: int) -> list[Use]:
@@ -105,13 +107,16 @@ class Tracer:
         return next(iter(odd.finding.rows), None)
 
     def _followed(self) -> list[Odd]:
-        """Return the findings worth following: one a column, the report's own before others."""
-        found: dict[tuple[str, ...], Odd] = {}
+        """Return the findings worth following: one a column, the report's own before others; nulls
+        of a column beside another oddness of it.
+        """
+        found: dict[tuple[object, ...], Odd] = {}
         tied = [odd for odd in self.odd if odd.codes]
         for odd in tied or self.odd[:3]:
             if odd.finding.kind in deciding.BREAKS and odd.finding.columns:
-                found.setdefault(odd.finding.columns, odd)
-        return list(found.values())[:3]
+                null = odd.finding.kind == "rare_null"
+                found.setdefault((odd.finding.columns, null), odd)
+        return list(found.values())[:4]
 
     def _is_part(self, odd: Odd) -> bool:
         return odd.finding.kind in OF_KEYS and bool(self.corpus.rest_of_key(odd.finding.columns))
