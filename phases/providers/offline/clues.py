@@ -65,7 +65,7 @@ _OUTAGE = re.compile(
     re.IGNORECASE,
 )
 _LOGGER = re.compile(r"(?<![\w./])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?![\w./(])")
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile(r"\d+")
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"")
 _NO_MODULE = re.compile(
     r"[Nn]o module named '?(?P<module>[\w.]+)"
