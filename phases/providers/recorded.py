@@ -62,6 +62,8 @@ def open_provider(argument: str, settings: Settings) -> Recorded:
     Raises:
         ProviderConfigurationError: nothing is there, or it cannot be trusted.
     """
+    if not argument:
+        raise ProviderConfigurationError("recorded: names no case; give recorded:CASE")
     path = Path(argument)
     try:
         with path.open("rb") as file:
@@ -78,8 +80,7 @@ def open_provider(argument: str, settings: Settings) -> Recorded:
 def _check(package: Package) -> None:
     report = verify_package(package)
     if not report.ok:
-        damage = next(finding for finding in report.findings if finding.kind == "damage")
-        raise PackageRefused(f"does not verify: {damage.message}")
+        raise PackageRefused(f"does not verify: {report.first_damage(package.path)}")
 
 
 def _answers(reader: CaseReader) -> dict[str, bytes]:

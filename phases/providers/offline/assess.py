@@ -10,6 +10,7 @@ from phases.providers.offline.case import Case, Json, as_str, strings
 from phases.providers.offline.clues import Clues
 from phases.providers.offline.corpus import Corpus
 from phases.providers.offline.data import Odd, matching_rows
+from phases.providers.offline.deciding import NOT_IN
 from phases.providers.offline.outline import Definition
 from phases.providers.offline.ranking import Place, Ranker
 from phases.providers.offline.tracing import Use
@@ -77,9 +78,13 @@ class Analysis:
 
     @property
     def decisive(self) -> list[Odd]:
-        """Odd rows that explain the report: they hold its codes, or break a key in few rows."""
+        """Odd rows that explain the report: a line surely fails on them, they hold its codes, or
+        they break a key in few rows.
+        """
+        sure = [use.odd for use in self.ranker.tracer.uses if use.way == NOT_IN]
         named = [odd for odd in self.odd if odd.codes]
-        return (named or [odd for odd in self.odd if odd.score >= _CLEAR])[:4]
+        others = named or [odd for odd in self.odd if odd.score >= _CLEAR]
+        return [*sure[:1], *(odd for odd in others if odd not in sure)][:4]
 
     def deciding(self, path: str) -> list[Use]:
         """Return the lines of a file that decide by an odd column, the surest two."""
@@ -107,7 +112,10 @@ class Analysis:
         swallows the logged error, or declares what is installed while a module is missing.
         """
         kinds = {signal.kind for signal in place.signals}
-        tied = any(u.odd.codes and u.path == place.path for u in self.ranker.tracer.uses)
+        tied = any(
+            u.path == place.path and (u.odd.codes or u.way == NOT_IN)
+            for u in self.ranker.tracer.uses
+        )
         return bool(kinds & _EXPLAINS) or ("data" in kinds and tied)
 
     def is_innermost(self, place: Place) -> bool:

@@ -21,6 +21,9 @@ _ERROR_LINE = re.compile(
     r"^\s*(?:.{0,60}?\b)?((?:[\w]+\.)*[A-Z]\w*(?:Error|Exception|Warning)|[A-Z]\w*Exit)"
     r"(?:: (.{1,300}))?\s*$"
 )
+_RAISED = re.compile(r"^((?:[a-z_]\w*\.)+[A-Z]\w+)(?:: (.{1,300}))?\s*$")
+"""The last line of a traceback names its class with the module, whatever the class is called."""
+
 _CODE = re.compile(r"(?<![\w.-])([A-Z]{1,6}[-_/]?\d[\w/-]*\d|[A-Z]{1,6}-\d+|\d{2,6}[-/]\d{3,10}"
                    r"|[A-Z]{2,6}-[A-Z0-9]{2,}(?:-\w+)*|#\d{2,10})(?![\w-])")  # fmt: skip
 _DATE = re.compile(
@@ -137,6 +140,6 @@ def error_lines(text: str) -> list[tuple[str, str]]:
     """Return (type, message) of each line that ends a traceback or names an error."""
     found = []
     for row in text.split("\n"):
-        if match := _ERROR_LINE.match(row[:1000]):
+        if match := _ERROR_LINE.match(row[:1000]) or _RAISED.match(row[:1000]):
             found.append((match[1], (match[2] or "").strip()))
     return found

@@ -204,7 +204,18 @@ def _unknowns(analysis: Analysis) -> list[str]:
         if place.path not in analysis.corpus.read:
             found.append(f"What {place.path} does; it was found but not read.")
     found += _not_found(analysis)
+    found += _set_aside(analysis)
     return [line(item) for item in found][:12]
+
+
+def _set_aside(analysis: Analysis) -> Iterator[str]:
+    """Logged errors that were not followed, each kind once."""
+    kinds = {kind: where for kind, _, where in reversed(analysis.clues.set_aside)}
+    for kind, where in list(kinds.items())[:2]:
+        yield (
+            f"Whether the logged {kind} in {where} plays a part: it is an outage, or about other "
+            "things than those that the report names, and was set aside."
+        )
 
 
 def _not_found(analysis: Analysis) -> Iterator[str]:

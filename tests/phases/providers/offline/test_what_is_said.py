@@ -163,6 +163,13 @@ def test_where_the_language_complains_the_innermost_function_comes_first() -> No
     assert functions[0][1].first == 8  # the line is in it; another function has the name only
 
 
+def test_an_exception_of_any_name_is_known_by_its_module() -> None:
+    report = "# Wet\n\n```\ngarden.pump.TooWet: plot 7\n```\nSee `garden.pump.pour`."
+    assert [kind for kind, *_ in Clues(Case(view_of(report, [], []))).errors] == [
+        "garden.pump.TooWet"
+    ]
+
+
 # Logs -------------------------------------------------------------------------------------------
 
 
