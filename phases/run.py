@@ -44,6 +44,7 @@ from projections import caching
 from projections.folding import fold
 from projections.requests import restored_view
 from projections.state import Attempt, Request, State
+from projections.wording import counted
 
 
 @dataclass(frozen=True)
@@ -313,7 +314,7 @@ class Run:
         most = self.options.max_requests
         paid = isinstance(step, steps.Begin | steps.Correct | steps.Ask)
         if most is not None and self._asked >= most and paid:
-            return Stopped("max_requests", f"{most} requests were sent")
+            return Stopped("max_requests", f"{counted(most, 'attempt')} sent, retries included")
         if self._seconds_left() <= 0:
             return self._out_of_time()
         return self._too_dear() if paid else None

@@ -6,7 +6,7 @@ is left out and why in `rules.py`; the shapes of secrets in `secrets.py`.
 
 from phases.intake.errors import IntakeError
 from phases.intake.summary import Summary
-from phases.intake.take import IntakeRequest, Known, Taken, package_id, take, title_of
+from phases.intake.take import IntakeRequest, Known, Taken, take, title_of
 
 __all__ = [
     "IntakeError",
@@ -14,7 +14,6 @@ __all__ = [
     "Known",
     "Summary",
     "Taken",
-    "package_id",
     "take",
     "title_of",
 ]

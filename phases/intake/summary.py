@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from phases.intake.errors import shown
+from projections.wording import counted
 
 EXAMPLES = 3
 """Names shown for each reason."""
@@ -75,10 +76,8 @@ class Summary:
 
 
 def _line(entry: dict[str, Any]) -> str:
-    numbers = [f"{entry['bytes']:,} bytes"]
-    numbers += [
-        f"{entry[what]:,} {what}" for what in ("lines", "files", "tables") if entry.get(what)
-    ]
+    numbers = [counted(entry["bytes"], "byte")]
+    numbers += [counted(entry[f"{x}s"], x) for x in ("line", "file", "table") if entry.get(f"{x}s")]
     return f"{entry['artifact']} {entry['kind']} {shown(entry['name'])}: {', '.join(numbers)}"
 
 

@@ -7,7 +7,7 @@ bad input leaves nothing behind. Same input, same events (but `at`) and same byt
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from ledger.events import (
     SecretReplaced,
 )
 from ledger.lines import split_lines
+from ledger.trees import package_id
 from phases.intake import archives, databases, git, scan, secrets, text
 from phases.intake.errors import IntakeError, shown
 from phases.intake.excerpts import identifiers, log_excerpts
@@ -118,24 +119,6 @@ def take(
         progress or (lambda what, done, total: None), summary or Summary(),
     )  # fmt: skip
     return intake.steps(known)
-
-
-def package_id(artifacts: Iterable[ArtifactAdded], trees: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the identity of material (docs/format.md, "Identities").
-
-    Args:
-        artifacts: the artefacts of revision 1, in any order.
-        trees: the tree document of each source, by its digest.
-    """
-    rows: list[list[str | int]] = []
-    for artifact in artifacts:
-        if artifact.tree is not None:
-            for file in trees[artifact.tree.digest]["files"]:
-                rows.append(["source", file["path"], file["size"], file["digest"]])
-        elif artifact.content is not None:
-            content = artifact.content
-            rows.append([artifact.kind, artifact.name, content.size, content.digest])
-    return canonical.digest(canonical.to_bytes(sorted(rows)))
 
 
 def title_of(report: str) -> str:

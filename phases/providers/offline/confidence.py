@@ -37,7 +37,7 @@ _EXPLAINED = _Odds(2.5, 1.5, 0.0)
 _POINTED = _Odds(0.7, 1.5, 1.0)
 """The innermost line of a trace, or the text of an error, is there: right in three of four."""
 
-_WORDS = _Odds(-1.5, 2.5, 2.5)
+_WORDS = _Odds(-1.7, 4.5, 2.1)
 """Only words lead there."""
 
 _CHOSEN = 1.5
@@ -48,6 +48,9 @@ _LITTLE, _MUCH = 8, 30
 
 _BY_WORDS = 0.74
 """The most that words alone are worth: below what counts as a cause that was found."""
+
+_UNTIED = 0.6
+"""Log odds that a place loses if a database is attached and nothing in it leads there."""
 
 _UNREAD = 1.5
 """Log odds that a place loses if its lines were not read."""
@@ -60,6 +63,8 @@ def confidence(analysis: Analysis, first: Place) -> float:
     score = odds.base + odds.lead * analysis.separation() + odds.told * min(1.0, max(0.0, told))
     if odds is _WORDS and any(signal.kind == "chosen" for signal in first.signals):
         score += _CHOSEN
+    if odds is _WORDS and "database" in analysis.case.kinds.values():
+        score -= _UNTIED
     if first.path not in analysis.corpus.read:
         score -= _UNREAD
     return round(min(most, 1 / (1 + math.exp(-score))), 2)
