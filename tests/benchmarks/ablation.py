@@ -31,7 +31,18 @@ from ledger.canonical import from_bytes
 from phases.intake import IntakeRequest
 from phases.investigation.snapshot import Snapshot
 from phases.opening import open_case
-from phases.providers.offline import clues, looks, points, ranking, scoring, tracing, words
+from phases.providers.offline import (
+    clues,
+    data,
+    looks,
+    points,
+    ranking,
+    scoring,
+    signals,
+    structure,
+    tracing,
+    words,
+)
 from phases.providers.offline.assess import Analysis
 from phases.providers.offline.case import Case
 from phases.providers.offline.signals import Signal
@@ -61,6 +72,10 @@ def _points(**changed: Any) -> tuple[Patch, ...]:
 
 def _search(*names: str) -> tuple[Patch, ...]:
     return _points(search={**_TABLE.search, **dict.fromkeys(names, 0.0)})
+
+
+def _told(**values: Any) -> tuple[Patch, ...]:
+    return tuple((clues.Clues, name, value) for name, value in values.items())
 
 
 def _planner(*stages: str) -> tuple[Patch, ...]:
@@ -134,6 +149,24 @@ VARIANTS = (
     Variant("looks: symbols", _planner("_named", "_inwards")),
     Variant("looks: reading candidates", _planner("_read")),
     Variant("odd values break decisions", ((tracing.deciding, "BREAKS", {}),)),
+    Variant("odd rows tied to the report by questions",
+            ((data, "_asked", lambda *_: {}), *_planner("_tie"))),
+    Variant("what the report tells is no odd value", ((data, "_is_symptom", lambda *_: False),)),
+    Variant("sentences that the program printed", _told(printed=[])),
+    Variant("names of the reporter's own example left out", _told(reporters_own=frozenset())),
+    Variant("what a package lacks", _told(lacks_files=False)),
+    Variant("logged errors about other things set aside",
+            ((clues.Clues, "_is_elsewhere", lambda *_: False),)),
+    Variant("less for errors that only logs show", _points(only_logged=1.0)),
+    Variant("modules that logged what the report names", _points(logged=0.0, logged_reach=0.0)),
+    Variant("looks: what logging functions call", _planner("_acting")),
+    Variant("looks: small programs read whole", ((looks, "READ_OF_SMALL", looks.READ),)),
+    Variant("files without functions compared whole",
+            ((structure.Structure, "parts", structure.Structure.leaves),)),
+    Variant("hidden folders", ((ranking, "_OF_TOOLS", 1.0),)),
+    Variant("the package's own name in paths", ((signals, "_COMMON", 2.0),)),
+    Variant("functions: called from a named one", _points(called=0.0)),
+    Variant("functions: where the language complains", _points(own_fault_in=_TABLE.in_frame)),
 )  # fmt: skip
 """What is switched off, by name."""
 
