@@ -15,6 +15,7 @@ from phases.providers.offline.outline import Definition
 from phases.providers.offline.ranking import Place, Ranker
 from phases.providers.offline.tracing import Use
 from phases.providers.offline.words import stem, stems
+from projections.wording import counted
 
 _DATA = re.compile(r"\b(rows?|tables?|databases?)\b")
 _EXPLAINS = frozenset(["packaging", "caught"])
@@ -172,7 +173,7 @@ class Analysis:
             return Verdict(name, state, weight, why + self.set_aside, cited, ())
         if profiles:
             why = (
-                f"{story.count(len(profiles), 'table')} {'was' if len(profiles) == 1 else 'were'} "
+                f"{counted(len(profiles), 'table')} {'was' if len(profiles) == 1 else 'were'} "
                 "profiled; no odd rows have to do with what the report names."
             )
             state = "open" if self.odd else "refuted"

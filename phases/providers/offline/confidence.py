@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from phases.providers.offline import story
 from phases.providers.offline.assess import Analysis
 from phases.providers.offline.ranking import Place
+from projections.wording import counted
 
 
 class _Odds(NamedTuple):
@@ -102,7 +102,7 @@ def reason(analysis: Analysis) -> str:
     )
     parts.append(
         "The number follows from the lead of the first file, from how much the report tells in "
-        f"words ({story.count(len(analysis.clues.told), 'telling word')}) and from whether "
+        f"words ({counted(len(analysis.clues.told), 'telling word')}) and from whether "
         "something points at the file directly (odd rows, the innermost line of a stack trace, the "
         f"text of an error); here {direct}. Nothing was run."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger import canonical
-from phases.providers.base import Provider, Received, Reply, Sending
+from phases.providers.base import Provider, ProviderConfigurationError, Received, Reply, Sending
 from phases.providers.offline import answer
 from phases.settings import Settings
 
@@ -25,5 +25,11 @@ class Offline(Provider):
 
 
 def open_provider(argument: str, settings: Settings) -> Offline:
-    """Return the analyst; it takes no argument."""
+    """Return the analyst; it takes no argument.
+
+    Raises:
+        ProviderConfigurationError: a model was asked for; there is none.
+    """
+    if argument:
+        raise ProviderConfigurationError(f"offline:{argument}: there is no model; give offline")
     return Offline()

@@ -18,6 +18,7 @@ from phases.providers.offline.ranking import Place, Ranker
 from phases.providers.offline.signals import Signal
 from phases.providers.offline.telling import Telling, telling_lines
 from phases.providers.offline.tracing import Use
+from projections.wording import counted
 
 _QUOTED = 220
 """Characters of a quotation."""
@@ -59,11 +60,6 @@ def listed(items: list[str], most: int = 4) -> str:
     return (
         items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
     )
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 row, 7 rows."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 _OF_PLACES = frozenset(["frame", "defines", "callee", "caught", "reached", "message", "packaging"])
@@ -211,7 +207,7 @@ class Story:
 def rows_said(ranker: Ranker, odd: Odd) -> str:
     """Return what is odd, with an example, a usual value, and what ties it to the report."""
     finding = odd.finding
-    said = f"in table {finding.table}, {count(finding.total, 'row')} "
+    said = f"in table {finding.table}, {counted(finding.total, 'row')} "
     said += "is" if finding.total == 1 else "are"
     said += f" not like the others: {listed(list(finding.columns))} {plain(finding.says)}"
     return sentence(f"{said}{_examples(ranker, odd)}") + tied(odd)
@@ -223,7 +219,7 @@ def rows_named(odd: Odd) -> str:
     held = (
         f"; {'it has' if finding.total == 1 else 'they have'} to do with {listed(odd_codes(odd))}"
     )
-    said = f"{count(finding.total, 'row')} of table {finding.table} "
+    said = f"{counted(finding.total, 'row')} of table {finding.table} "
     said += "is" if finding.total == 1 else "are"
     return f"{said} odd in {listed(list(finding.columns))}{held if odd.codes else ''}."
 

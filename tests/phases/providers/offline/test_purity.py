@@ -8,6 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from phases.providers import open_provider
+from phases.providers.base import ProviderConfigurationError
+from phases.settings import Settings
 from tests.phases.providers.offline.playing import Played
 
 CHILD = Path(__file__).with_name("answering.py")
@@ -33,3 +38,8 @@ def test_nothing_is_opened_and_every_hash_seed_gives_the_same_bytes(
     first, second, third = (answers_of(documents, seed) for seed in ("0", "1", "4242"))
     assert first == second == third
     assert [json.loads(line) for line in first.split(b"\n")] == expected
+
+
+def test_a_model_of_the_analyst_is_refused() -> None:
+    with pytest.raises(ProviderConfigurationError, match="there is no model; give offline"):
+        open_provider("offline:large", Settings())
