@@ -94,20 +94,26 @@ def reported_keys(clues: Clues, corpus: Corpus) -> dict[tuple[str, object], str]
     """
     found: dict[tuple[str, object], str] = {}
     for rows in corpus.queried:
-        name = _key_elsewhere(rows)
-        for row in rows.rows if name and len(rows.rows) <= _FEW else ():
+        names = _keys_elsewhere(clues, rows)
+        for row in rows.rows if names and len(rows.rows) <= _FEW else ():
             held = [code for code in held_codes(clues, (row,)) if code not in clues.contrast]
-            if held and type(row[0]) is int:
+            for name in names if held and type(row[0]) is int else ():
                 found.setdefault((name, row[0]), held[0])
     return found
 
 
-def _key_elsewhere(rows: Rows) -> str:
-    """Return what other tables call the key of rows: `order_id` as it is, `id` of orders too."""
+def _keys_elsewhere(clues: Clues, rows: Rows) -> list[str]:
+    """Return what other tables call the key of rows: as they declare it, else by the usual name:
+    `order_id` as it is, `id` of orders too.
+    """
     first = rows.names[0] if rows.names else ""
-    if first.lower() == "id" and len(rows.tables) == 1:
-        return f"{rows.tables[0].lower().removesuffix('s')}_id"
-    return first if _KEY.search(first) else ""
+    if len(rows.tables) != 1 or first.lower() != "id":
+        return [first] if _KEY.search(first) else []
+    declared = [
+        column for table in clues.case.tables for column, target, key in table.references
+        if target == rows.tables[0] and key in (first, "")
+    ]  # fmt: skip
+    return list(dict.fromkeys([*declared, f"{rows.tables[0].lower().removesuffix('s')}_id"]))
 
 
 def _linked(finding: Finding, keys: dict[tuple[str, object], str]) -> dict[str, str]:

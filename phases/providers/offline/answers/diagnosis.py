@@ -60,7 +60,10 @@ def _insufficient(analysis: Analysis) -> Json:
         "hypotheses": _verdicts(analysis),
         "confidence": 0.0,
         "confidence_reason": "No place in the source is supported by evidence.",
-        "unknowns": ["Which code is responsible for what the report describes."],
+        "unknowns": [
+            "Which code is responsible for what the report describes.",
+            *map(line, _set_aside(analysis)),
+        ],
         "checks": ["Add a stack trace, a log excerpt or the names of commands and functions used."],
         "method": METHOD,
         "information_needed": [],

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from phases.providers.offline.answers import answer_view
 from phases.providers.offline.assess import Analysis
 from phases.providers.offline.case import Case
 from phases.providers.offline.clues import Clues
@@ -194,6 +195,15 @@ def test_a_logged_error_of_an_outage_or_of_other_things_is_set_aside(text: str) 
     assert len(clues.set_aside) == 1
 
 
+def test_the_diagnosis_tells_which_logged_error_was_set_aside() -> None:
+    text = logged("ERROR garden: no answer") + "ConnectionRefusedError: [Errno 111] refused"
+    said = answer_view("diagnosis", with_log("# Plot P-77 is wet", text, SOURCES, []))
+    assert any(
+        "logged ConnectionRefusedError in O2" in item and "set aside" in item
+        for item in said["unknowns"]
+    )
+
+
 @pytest.mark.parametrize(("report", "text"), [
     ("# Plot P-77 is wet", logged("ERROR garden: plot P-77 fails") + "KeyError: 'depth'"),
     ("# Plots are wet", logged("ERROR garden: plot P-801 stays dry") + "KeyError: 'depth'"),
@@ -266,6 +276,17 @@ def test_odd_rows_that_are_not_shown_are_asked_for_by_the_reports_key() -> None:
         Analysis(Case(view_of("# Plot P-77 is wet", [], [PLOT, depths(), empty]))).odd[0].codes
         == ()
     )
+
+
+def test_a_key_is_known_by_the_name_that_other_tables_declare_for_it() -> None:
+    columns = [{"name": "id", "type": "INTEGER"}, {"name": "bed", "type": "INTEGER"}]
+    declared = {"name": "sample", "rows": 9, "columns": columns,
+                "references": [{"columns": ["bed"], "table": "plot", "to": ["id"]}]}  # fmt: skip
+    listing = {"artifact": "S4", "name": "x", "tables": [declared]}
+    view = view_of("# Plot P-77 is wet", [], [PLOT], databases=[listing])
+    case = Case(view)
+    keys = reported_keys(Clues(case), Analysis(case).corpus)
+    assert keys == {("bed", 77): "P-77", ("plot_id", 77): "P-77"}
 
 
 def test_what_the_report_says_of_a_row_is_the_symptom_and_no_odd_value() -> None:
