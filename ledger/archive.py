@@ -17,11 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from ledger import canonical
-from ledger.errors import CanonicalError, CaseNotFound, PackageRefused
+from ledger.errors import (
+    CanonicalError,
+    CaseNotFound,
+    NewerPackage,
+    NotAPackage,
+    PackageRefused,
+)
 from ledger.storage import translated
 from ledger.trees import is_safe_path
 
 FORMAT = 1
+UTF8 = 0x800
+"""The bit of a member's flags that says that its name is UTF-8."""
 DOS_FOLDER = 0x10
 """The bit of `external_attr` that makes a zip entry a folder, whatever its name."""
 MANIFEST = "manifest.json"
@@ -58,12 +66,12 @@ class Archive:
         self._path = path
         if not path.exists():
             raise CaseNotFound(f"{path}: there is no such package")
+        with translated(path):
+            self._file = path.open("rb")
         try:
-            with translated(path):
-                self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error):
-            raise PackageRefused(f"{path}: is not a zip file, or it is cut off") from None
-        try:
+            self._zip = self._opened()
+            self._starts: dict[int, int] = {}  # offset of a member's header: of its data
+            self._read_whole: set[str] = set()
             self._check_layout()
             self._infos = self._check_directory()
             raw = b"".join(self._read(MANIFEST, self._infos[MANIFEST].file_size))
@@ -71,26 +79,53 @@ class Archive:
             self.manifest = self._check_manifest(raw)
             self._members = {m["name"]: m for m in self.manifest["members"]}
         except BaseException:
-            self._zip.close()
+            self._file.close()
             raise
 
     def close(self) -> None:
-        self._zip.close()
+        self._file.close()
+
+    def _opened(self) -> zipfile.ZipFile:
+        try:
+            with translated(self._path):
+                return zipfile.ZipFile(self._file)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error):
+            self._file.seek(0)
+            if self._file.read(2) == b"PK":
+                raise self._refuse(
+                    "is not a zip file that can be read: cut off or damaged"
+                ) from None
+            raise NotAPackage(f"{self._path}: is not a zip file") from None
 
     def blocks(self, name: str) -> Iterator[bytes]:
         """Yield a member's bytes; the last block only if size and digest are the manifest's."""
         member = self._members.get(name)
         if member is None:
             raise PackageRefused(f"{self._path}: has no member {name!r}")
-        sha256 = hashlib.sha256()
+        sha256, last = hashlib.sha256(), b""
         for block in self._read(name, member["size"]):
             sha256.update(block)
-            yield block
+            if last:
+                yield last
+            last = block
         if sha256.hexdigest() != member["sha256"]:
             raise PackageRefused(
                 f"{self._path}: {name!r} has sha256 {sha256.hexdigest()}, "
                 f"the manifest says {member['sha256']}"
             )
+        if last:
+            yield last
+        self._read_whole.add(name)
+
+    def check_unread(self) -> None:
+        """Check the members that nothing has read yet: a second copy of a file, the README.
+
+        Raises:
+            PackageRefused: one is not what the manifest says.
+        """
+        for name in self._members.keys() - self._read_whole:
+            for _ in self.blocks(name):
+                pass
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Yield a member's lines, without their line feeds."""
@@ -111,22 +146,27 @@ class Archive:
         tools read past the ones and differ on the others.
         """
         end = 0
-        with translated(self._path), self._path.open("rb") as file:
+        with translated(self._path):
             for info in self._zip.infolist():
-                file.seek(info.header_offset)
-                header = file.read(_LOCAL.size)
-                if info.header_offset != end or len(header) != _LOCAL.size:
+                if info.header_offset != end:
                     raise self._refuse("has bytes outside its members")
-                if not _same_headers(info, header):
-                    raise self._refuse(
-                        f"member {info.orig_filename[:80]!r} has headers that disagree"
-                    )
-                name, extra = struct.unpack("<26x2H", header)
-                end += _LOCAL.size + name + extra + info.compress_size
-            file.seek(-_END.size, 2)
-            last = file.read()
+                self._starts[end] = self._data_start(info)
+                end = self._starts[end] + info.compress_size
+            self._file.seek(-_END.size, 2)
+            last = self._file.read()
         if end != self._zip.start_dir or not self._is_end(last):
             raise self._refuse("has bytes outside its members")
+
+    def _data_start(self, info: zipfile.ZipInfo) -> int:
+        """Return where a member's data begins, its local header checked."""
+        self._file.seek(info.header_offset)
+        header = self._file.read(_LOCAL.size)
+        if len(header) != _LOCAL.size:
+            raise self._refuse("has bytes outside its members")
+        name, extra = struct.unpack("<26x2H", header)
+        if not _same_headers(info, header, self._file.read(name)):
+            raise self._refuse(f"member {info.orig_filename[:80]!r} has headers that disagree")
+        return int(info.header_offset + _LOCAL.size + name + extra)
 
     def _is_end(self, record: bytes) -> bool:
         """Tell whether the last bytes are an end record: one disk, all members, no comment."""
@@ -163,7 +203,10 @@ class Archive:
             manifest = canonical.from_bytes(raw)
             form = manifest["format"]
             if type(form) is int and form > FORMAT:
-                raise self._refuse(f"has format {form}, this release reads {FORMAT}")
+                raise NewerPackage(
+                    f"{self._path}: has format {form}, this release reads up to {FORMAT}; "
+                    "use the release that wrote it"
+                )
             if not canonical.same(form, FORMAT) or not _manifest_ok(manifest):
                 raise ValueError
             listed = [(m["name"], m["size"]) for m in manifest["members"]]
@@ -178,24 +221,51 @@ class Archive:
         return manifest  # type: ignore[no-any-return]
 
     def _read(self, name: str, size: int) -> Iterator[bytes]:
-        left = size
+        left, checksum = size, 0
+        info = self._infos[name]
         try:
-            with self._zip.open(self._infos[name]) as member:
-                while block := member.read(min(BLOCK, left + 1)):
-                    left -= len(block)
-                    if left < 0:
-                        raise self._refuse(f"{name!r} is larger than it says")
+            for block in self._unpacked(info):
+                left -= len(block)
+                if left < 0:
+                    raise self._refuse(f"{name!r} is larger than it says")
+                checksum = zlib.crc32(block, checksum)
+                if block:
                     yield block
-        except _UNREADABLE as error:
+        except (zlib.error, EOFError, OSError) as error:
             raise self._refuse(f"{name!r} cannot be read ({error})") from None
         if left:
             raise self._refuse(f"{name!r} is shorter than it says")
+        if checksum != info.CRC:
+            raise self._refuse(f"{name!r} cannot be read (its checksum differs)")
 
+    def _unpacked(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
+        """Yield a member's bytes: exactly those that its packed ones give, none left over.
 
-_UNREADABLE = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError),
-    *(ValueError, struct.error),
-)
+        `zipfile` reads up to the end of the Deflate stream, whatever stands behind it.
+        """
+        if info.compress_type == zipfile.ZIP_STORED:
+            yield from self._packed(info)
+            return
+        engine = zlib.decompressobj(-zlib.MAX_WBITS)
+        for block in self._packed(info):
+            if engine.eof:
+                raise EOFError("it has bytes after its end")
+            while block:
+                yield engine.decompress(block, BLOCK)
+                block = engine.unconsumed_tail
+        yield engine.flush()
+        if not engine.eof or engine.unused_data:
+            raise EOFError("it does not end where its packed bytes do")
+
+    def _packed(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
+        at, left = self._starts[info.header_offset], info.compress_size
+        while left:
+            self._file.seek(at)  # another member may be read in between
+            block = self._file.read(min(BLOCK, left))
+            if not block:
+                raise EOFError("the file is cut off")
+            at, left = at + len(block), left - len(block)
+            yield block
 
 
 def is_hex(value: Any, size: int) -> bool:
@@ -208,17 +278,24 @@ def is_bomb(size: int, packed: int) -> bool:
     return size > MAX_DENSE and size > MAX_RATIO * packed
 
 
-def _same_headers(info: zipfile.ZipInfo, header: bytes) -> bool:
+def _same_headers(info: zipfile.ZipInfo, header: bytes, name: bytes) -> bool:
     """Tell whether a member's local header says what the directory says of it."""
-    mark, _, flags, method, _, _, checksum, packed, size, _, extra = _LOCAL.unpack(header)
+    mark, _, flags, method, time, date, checksum, packed, size, _, extra = _LOCAL.unpack(header)
     large = info.file_size * 1.05 > _ZIP64_FROM
     sizes = (0xFFFFFFFF,) * 2 if large and extra else (info.compress_size, info.file_size)
     return (
         mark == b"PK\3\4"
         and (flags, method, checksum) == (info.flag_bits, info.compress_type, info.CRC)
+        and (date, time) == _dos_time(info)
+        and name.decode("utf-8" if flags & UTF8 else "cp437", "replace") == info.orig_filename
         and (packed, size) == sizes
         and extra == (20 if large and extra else 0)
     )
+
+
+def _dos_time(info: zipfile.ZipInfo) -> tuple[int, int]:
+    year, month, day, hour, minute, second = info.date_time
+    return (year - 1980) << 9 | month << 5 | day, hour << 11 | minute << 5 | second // 2
 
 
 def _manifest_ok(manifest: dict[str, Any]) -> bool:
@@ -248,7 +325,7 @@ def _member_problem(info: zipfile.ZipInfo, before: Mapping[str, Any]) -> str | N
         return "does not belong in a package"
     if info.flag_bits & 0x1:
         return "is encrypted"
-    if info.flag_bits & ~0x800:  # only the one that says that the name is UTF-8
+    if info.flag_bits & ~UTF8:
         return "has a flag that packages do not use"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "is packed in a way that packages do not use"

@@ -20,6 +20,7 @@ from ledger.checks import (
     check_chain,
     compare_with_anchor,
     refuse_existing,
+    refuse_other_schema,
     refuse_unknown_topics,
     remove_database,
     tip,
@@ -110,7 +111,8 @@ class Book:
 
         Raises:
             LedgerLocked: another process is writing.
-            LedgerDamaged: the ledger is behind its anchor, or differs from it.
+            LedgerDamaged: the ledger is behind its anchor, or differs from it, or a table, index or
+                trigger is not the format's.
             UnknownEvent: it has topics of a newer release.
             CaseNotFound, NotALedger, NewerFormat, StorageError: one line with what to do.
         """
@@ -145,6 +147,7 @@ class Book:
     def _open_writer(cls, path: Path, sources: Sources | None, *, accept: bool = False) -> Self:
         connection = storage.open_file(path, write=True)
         try:
+            refuse_other_schema(path, connection)
             refuse_unknown_topics(path, connection)
             lock = AnchorLock(path)
             try:

@@ -82,6 +82,16 @@ def refuse_unknown_topics(path: Path, connection: sqlite3.Connection) -> None:
             (topic,) = connection.execute(query, (topic,)).fetchone()
 
 
+def refuse_other_schema(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse to write to tables that the format's triggers do not guard."""
+    with storage.translated(path):
+        problem = storage.schema_problem(connection)
+    if problem:
+        raise LedgerDamaged(
+            f"{path}: {problem}; restore it from a package, or go on in a new ledger with `fork`"
+        )
+
+
 def refuse_existing(path: Path) -> None:
     """Refuse a name that is taken, or whose folder does not exist."""
     if path.exists() or path.is_symlink():

@@ -18,6 +18,8 @@
     │   └── PayloadDamaged      a payload is missing or differs from its digest
     │       └── PayloadWithheld left out of a copy made for sharing
     └── PackageRefused          a package that is malformed, hostile or altered
+        ├── NotAPackage         another kind of file, or an empty one
+        └── NewerPackage        written by a newer release (a NewerFormat too)
 
 Projections add ConsolidatedError (an envelope that breaks its grammar), ShapeChanged and
 PartitionRefused (a view that does not divide, parts that do not join).
@@ -103,3 +105,11 @@ class PayloadWithheld(PayloadDamaged):
 
 class PackageRefused(LedgerError):
     """A package is malformed, hostile or altered; nothing was imported."""
+
+
+class NotAPackage(PackageRefused):
+    """The file is no zip: nothing in it can be read."""
+
+
+class NewerPackage(PackageRefused, NewerFormat):
+    """The package has a newer format; the release that wrote it reads it."""

@@ -147,6 +147,14 @@ class Package:
         """Return a member's bytes, checked against the manifest."""
         return b"".join(self._archive.blocks(name))
 
+    def check_unread(self) -> None:
+        """Check the members that nothing has read yet against the manifest.
+
+        Raises:
+            PackageRefused: one is not what the manifest says.
+        """
+        self._archive.check_unread()
+
     def listed(self, *folders: str) -> Iterator[Member]:
         """Yield the members below some folders as the manifest lists them, each checked."""
         for member in self.manifest["members"]:
@@ -189,18 +197,17 @@ class Package:
         for number, line in enumerate(self._lines("events.jsonl"), start=1):
             try:
                 yield _row(self.case_id, number, line)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                raise PackageRefused(
-                    f"{self.path}: events.jsonl, line {number}: malformed"
-                ) from None
+            except _MALFORMED as error:
+                raise self._malformed("events.jsonl", number, error) from None
 
     def _read_documents(self) -> dict[str, Any]:
         documents: dict[str, Any] = {}
         total = 0
         for number, line in enumerate(self._lines("documents.jsonl"), start=1):
-            known = isinstance(line, dict) and set(line) in _DOCUMENT_FORMS
-            if not known or not _document_ok(line) or line["digest"] in documents:
-                raise PackageRefused(f"{self.path}: documents.jsonl, line {number}: malformed")
+            if problem := _document_problem(line):
+                raise self._malformed("documents.jsonl", number, problem)
+            if line["digest"] in documents:
+                raise self._malformed("documents.jsonl", number, f"{line['digest']} occurs twice")
             documents[line["digest"]] = line
             total += line["size"]
             if total > MAX_PAYLOADS:  # chunks may be shared, but somebody has to hash all of it
@@ -214,15 +221,19 @@ class Package:
         for number, line in enumerate(self._lines("chunks.jsonl"), start=1):
             try:
                 chunk = _chunk(number, line)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                raise PackageRefused(
-                    f"{self.path}: chunks.jsonl, line {number}: malformed"
-                ) from None
+            except _MALFORMED as error:
+                raise self._malformed("chunks.jsonl", number, error) from None
             name = hashlib.sha256(chunk).digest()
             if name in seen:
                 raise PackageRefused(f"{self.path}: chunks.jsonl, line {number}: occurs twice")
             seen.add(name)
             yield chunk
+
+    def _malformed(self, member: str, number: int, what: object) -> PackageRefused:
+        """Return the error for a line; `what` is what was expected, or an error that says it."""
+        if isinstance(what, Exception) and type(what) is not _Unexpected:
+            what = f"expected {_EXPECTED[member]}"
+        return PackageRefused(f"{self.path}: {member}, line {number}: malformed: {what}")
 
     def _lines(self, name: str) -> Iterator[Any]:
         for number, line in enumerate(self._archive.lines(name), start=1):
@@ -232,53 +243,66 @@ class Package:
                 raise PackageRefused(f"{self.path}: {name}, line {number}: {error}") from None
 
 
+class _Unexpected(ValueError):
+    """A line that is not what it must be; its text says what was expected."""
+
+
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
+_EXPECTED = {
+    "events.jsonl": "an object of position, topic, state, nonce and chain, or position, topic, "
+    "leaf and chain",
+    "documents.jsonl": "an object of digest, size and one of chunks, member, withheld",
+    "chunks.jsonl": "an object of n and text, or n and base64",
+}
 _DOCUMENT_FORMS = tuple({"digest", "size", form} for form in ("chunks", "member", "withheld"))
 
 
-def _document_ok(line: dict[str, Any]) -> bool:
+def _document_problem(line: Any) -> str | None:
+    if not isinstance(line, dict) or set(line) not in _DOCUMENT_FORMS:
+        return f"expected {_EXPECTED['documents.jsonl']}"
     digest, size, numbers = line["digest"], line["size"], line.get("chunks", [])
-    return (
-        type(digest) is str
-        and digest.startswith("sha256:")
-        and is_hex(digest.removeprefix("sha256:"), 32)
-        and type(size) is int
-        and 0 <= size <= MAX_MEMBER
-        and isinstance(line.get("member", ""), str)
-        and line.get("withheld", True) is True
-        and isinstance(numbers, list)
-        and all(type(n) is int and n > 0 for n in numbers)
-    )
+    if type(digest) is not str or not digest.startswith("sha256:") or not is_hex(digest[7:], 32):
+        return "expected a digest: sha256: and 64 lower-case hex digits"
+    if type(size) is not int or not 0 <= size <= MAX_MEMBER:
+        return f"expected a size from 0 to {MAX_MEMBER}"
+    if not isinstance(line.get("member", ""), str) or line.get("withheld", True) is not True:
+        return "expected the name of a member, or withheld as true"
+    if not isinstance(numbers, list) or not all(type(n) is int and n > 0 for n in numbers):
+        return "expected chunks as a list of numbers above 0"
+    return None
 
 
 def _row(case_id: str, number: int, line: dict[str, Any]) -> Row:
     """Return the row of one line of events.jsonl; ValueError and its like for a malformed one."""
-    position, topic, value = line["position"], line["topic"], _unhex(line["chain"], 32)
+    position, topic, value = line["position"], line["topic"], _unhex("chain", line["chain"], 32)
     if type(position) is not int or position != number:
-        raise ValueError
+        raise _Unexpected(f"position {str(position)[:20]}, expected {number}")
     topic.encode()  # a lone surrogate has no bytes to hash
     if set(line) == {"position", "topic", "leaf", "chain"}:
-        hidden = _unhex(line["leaf"], 32)
+        hidden = _unhex("leaf", line["leaf"], 32)
         return Row(position, position, case_id, topic, None, None, value, hidden)
     if set(line) != {"position", "topic", "state", "nonce", "chain"}:
         raise ValueError
-    state, nonce = line["state"].encode(), _unhex(line["nonce"], NONCE_SIZE)
+    state, nonce = line["state"].encode(), _unhex("nonce", line["nonce"], NONCE_SIZE)
     return Row(position, position, case_id, topic, state, nonce, value)
 
 
 def _chunk(number: int, line: dict[str, Any]) -> bytes:
     """Return the bytes of one line of chunks.jsonl; ValueError and its like for a malformed one."""
-    if type(line["n"]) is not int or line["n"] != number or len(line) != 2:
+    if type(line["n"]) is not int or line["n"] != number:
+        raise _Unexpected(f"n is {str(line['n'])[:20]}, expected {number}")
+    if len(line) != 2:
         raise ValueError
     text = line.get("text")
     chunk = base64.b64decode(line["base64"], validate=True) if text is None else text.encode()
     if not 0 < len(chunk) <= MAX_CHUNK:
-        raise ValueError
+        raise _Unexpected(f"{len(chunk)} bytes, expected 1 to {MAX_CHUNK}")
     return bytes(chunk)
 
 
-def _unhex(value: Any, size: int) -> bytes:
+def _unhex(name: str, value: Any, size: int) -> bytes:
     if not is_hex(value, size):
-        raise ValueError
+        raise _Unexpected(f"expected {name} as {2 * size} lower-case hex digits")
     return bytes.fromhex(value)
 
 
@@ -288,9 +312,38 @@ def verify_package(package: Package, sealed: Head | None = None) -> Report:
     report.withheld_events, report.withheld_payloads = map(len, package.withheld)
     if report.ok:
         extra = package.listed("prompts/", "derived/")
-        if canonical.digest(rebuilt_manifest(package, extra)) != package.identity:
-            report.damage(None, "the package is not the one that its own events give")
+        rebuilt = rebuilt_manifest(package, extra)
+        if canonical.digest(rebuilt) != package.identity:
+            why = _difference(package.manifest, canonical.from_bytes(rebuilt))
+            report.damage(None, f"the package is not the one that its own events give: {why}")
+    if report.ok:
+        try:
+            package.check_unread()
+        except PackageRefused as error:
+            report.damage(None, str(error))
     return report
+
+
+def _difference(stated: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> str:
+    """Return the first thing in which a manifest is not the one that is rebuilt."""
+    for name in rebuilt:
+        if name != "members" and not canonical.same(stated.get(name), rebuilt[name]):
+            return f"manifest.json, {name}: {_shown(stated.get(name))}, not {_shown(rebuilt[name])}"
+    theirs, ours = ({m["name"]: m for m in value["members"]} for value in (stated, rebuilt))
+    for name in (*ours, *theirs):
+        if name not in theirs:
+            return f"{name} is missing"
+        if name not in ours:
+            return f"{name} belongs to no event"
+        if not canonical.same(theirs[name], ours[name]):
+            return f"{name} is not what the events and payloads give"
+    if list(theirs) != list(ours):
+        return "the order of its members"
+    return "manifest.json is not the canonical JSON of its fields, with a line feed"
+
+
+def _shown(value: object) -> str:
+    return canonical.to_bytes(value).decode()[:80]
 
 
 def restore(package: Package, path: Path, *, sources: Sources | None = None) -> Head:
@@ -307,7 +360,9 @@ def restore(package: Package, path: Path, *, sources: Sources | None = None) -> 
         )
     report = verify_package(package)
     if not report.ok:
-        raise PackageRefused(f"{package.path}: does not verify: {report.findings[0].message}")
+        raise PackageRefused(
+            f"{package.path}: does not verify: {report.first_damage(package.path)}"
+        )
     with Book.create(path, sources=sources) as book:
         head = book.restore(package.rows(), package.documents())
         if head != package.head:

@@ -6,8 +6,9 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -32,6 +33,9 @@ PAGE_SIZE = 1024
 
 CHECKPOINT_PAGES = 4000
 """Pages after which a WAL is checkpointed: as many bytes as with SQLite's default page size."""
+
+SHOWN = 4
+"""Differences of a schema that are named in one line."""
 
 MAGIC = b"SQLite format 3\0"
 
@@ -83,8 +87,9 @@ _TRIGGERS += "".join(
 SCHEMA = _TABLES + _TRIGGERS
 
 
-def expected_schema() -> set[str]:
-    """Return the SQL of all objects a case file has."""
+@cache
+def expected_schema() -> Mapping[str, str]:
+    """Return what a case file has: `trigger event_update` and the like, and the SQL of each."""
     connection = sqlite3.connect(":memory:")
     try:
         connection.executescript(SCHEMA)
@@ -93,10 +98,33 @@ def expected_schema() -> set[str]:
         connection.close()
 
 
-def stored_schema(connection: sqlite3.Connection) -> set[str]:
-    """Return the SQL of all objects in a database but SQLite's own, white space made one."""
-    rows = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
-    return {" ".join(str(row[0]).split()) for row in rows}
+def stored_schema(connection: sqlite3.Connection) -> Mapping[str, str]:
+    """Return what a database has but SQLite's own, by kind and name, white space made one."""
+    rows = connection.execute(
+        "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
+    ).fetchall()
+    return {str(name): " ".join(str(sql).split()) for name, sql in rows}
+
+
+def schema_problem(connection: sqlite3.Connection) -> str | None:
+    """Return what differs from the schema of the format, None if nothing does."""
+    expected, stored = expected_schema(), stored_schema(connection)
+    if expected == stored:
+        return None
+    differences = [
+        f"{name[:80]} {_difference(expected.get(name), stored.get(name))}"
+        for name in sorted(expected.keys() | stored.keys())
+        if expected.get(name) != stored.get(name)
+    ]
+    more = [f"{len(differences) - SHOWN} more"] if len(differences) > SHOWN else []
+    named = ", ".join(differences[:SHOWN] + more)
+    return f"tables, indexes or triggers are not those of format {FORMAT}: {named}"
+
+
+def _difference(expected: str | None, stored: str | None) -> str:
+    if stored is None:
+        return "is missing"
+    return "is altered" if expected is not None else "does not belong there"
 
 
 def create_file(path: Path) -> sqlite3.Connection:
@@ -200,8 +228,10 @@ def check_magic(path: Path) -> None:
         raise translate_os(error, path) from None
     if not start:
         raise NotALedger(f"{path}: is empty; restore it from a package, or start a new case")
-    if start != MAGIC:
+    if start.startswith(b"PK"):
         raise NotALedger(f"{path}: is not a case ledger; a package is read with `import`")
+    if start != MAGIC:
+        raise NotALedger(f"{path}: is not a case ledger: it is no SQLite database")
 
 
 def check_format(path: Path, connection: sqlite3.Connection) -> None:
@@ -245,7 +275,9 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise translate(error, path) from error
     except UnicodeDecodeError as error:  # a message of SQLite that quotes damaged bytes
-        raise LedgerDamaged(f"{path}: the database file is damaged; run `verify`") from error
+        raise LedgerDamaged(
+            f"{path}: the database file is damaged; restore it from a package"
+        ) from error
     except OSError as error:
         raise translate_os(error, path) from error
 
@@ -267,7 +299,9 @@ def translate(error: sqlite3.Error, path: Path) -> LedgerError:
         return NotALedger(f"{path}: is not a case ledger, or its first page is damaged")
     text = " ".join(str(error).split())  # SQLite may quote a stored text
     if code == sqlite3.SQLITE_CORRUPT or text.startswith("Could not decode to UTF-8"):
-        return LedgerDamaged(f"{path}: the database file is damaged ({text}); run `verify`")
+        return LedgerDamaged(
+            f"{path}: the database file is damaged ({text}); restore it from a package"
+        )
     return StorageError(f"{path}: {text}")
 
 

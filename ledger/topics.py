@@ -6,9 +6,8 @@ below is "written by a newer release", whatever it looks like.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
@@ -26,13 +25,20 @@ UPCASTERS: Mapping[str, tuple[str, Upcaster]] = {}
 """Older topics: the topic they became and how. Applied when reading; rows are never rewritten."""
 
 
-_WITH_OBJECTS = frozenset(
-    cls for cls in EVENTS if any("JsonObject" in str(kind) for kind in cls.__annotations__.values())
-)
-"""Events that can hold a float, in an object of any content."""
+class _Writer(NamedTuple):
+    """How pydantic writes the events of a topic, and which fields can hold floats."""
 
-_ODD_FLOAT = re.compile(rb"[0-9][eE]|0\.0000")
-"""In any float that pydantic spells otherwise than Python: 1e22 for 1e+22, 0.00001 for 1e-05."""
+    to_json: Callable[..., bytes]
+    objects: tuple[str, ...]
+
+
+def _writer(cls: type[Event]) -> _Writer:
+    kinds = cls.__annotations__  # none is inherited but `at`
+    objects = tuple(name for name, kind in kinds.items() if "JsonObject" in str(kind))
+    return _Writer(cls.__pydantic_serializer__.to_json, objects)
+
+
+_WRITERS: Mapping[str, _Writer] = {cls.TOPIC: _writer(cls) for cls in EVENTS}
 
 
 def encode(event: Event) -> tuple[str, bytes]:
@@ -81,26 +87,36 @@ def is_canonical(topic: str, state: bytes, event: Event | None) -> bool:
     `event` is what `decode` made of it, None for one that is not known to this release.
     """
     try:
-        if event is not None and topic == event.TOPIC:
-            if _written_fast(event) == state and not _may_differ(event, state):
+        writer = _WRITERS.get(topic)
+        if event is None or writer is None:  # not known, or upcast
+            value = canonical.from_bytes(state)
+            return type(value) is dict and canonical.to_bytes(value) == state
+        # What pydantic writes are the canonical bytes, but for some floats, and faster.
+        if writer.to_json(event, exclude_defaults=True) == state:
+            for name in writer.objects:
+                if (value := getattr(event, name)) and _has_odd_float(value):
+                    break
+            else:
                 return True
-            return canonical.to_bytes(event.model_dump(exclude_defaults=True)) == state
-        value = canonical.from_bytes(state)
-        return type(value) is dict and canonical.to_bytes(value) == state
+        return canonical.to_bytes(event.model_dump(exclude_defaults=True)) == state
     except CanonicalError:
         return False
 
 
-def _written_fast(event: Event) -> bytes:
-    """Return the bytes pydantic writes: the canonical ones, but for some floats, and faster."""
-    return type(event).__pydantic_serializer__.to_json(event, exclude_defaults=True)
+def _has_odd_float(value: Any) -> bool:
+    """Tell whether a JSON array or object holds a float that pydantic spells in its own way.
 
-
-def _may_differ(event: Event, state: bytes) -> bool:
-    if type(event) not in _WITH_OBJECTS:
-        return False
-    after_at = state.find(b'"', len(b'{"at":"'))
-    return _ODD_FLOAT.search(state, after_at) is not None
+    Those are the ones with an exponent: 1e22 for 1e+22, 0.00001 for 1e-05. What was decoded is not
+    deep.
+    """
+    for item in value.values() if type(value) is dict else value:
+        kind = type(item)
+        if kind is float:
+            if "e" in repr(item):
+                return True
+        elif (kind is dict or kind is list) and item and _has_odd_float(item):
+            return True
+    return False
 
 
 def is_known(topic: str) -> bool:

@@ -1,11 +1,12 @@
-"""Which payloads a ledger needs: those its events name, and the files of a source tree.
+"""Which payloads a ledger needs: those its events name, and the files of a source tree; and which
+material it is about.
 
 Form of a tree document: docs/format.md, "Tree document".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ledger import canonical
@@ -25,11 +26,31 @@ def tree_files(document: bytes) -> list[dict[str, Any]]:
         if not canonical.same(form, 1):
             raise LedgerDamaged(f"a tree document has format {form!r}, expected 1")
         problem = next(filter(None, map(_entry_problem, files)), None) or _order_problem(files)
-    except (CanonicalError, KeyError, TypeError) as error:
+    except KeyError as error:
+        raise LedgerDamaged(f"a tree document is malformed: it has no {error}") from None
+    except (CanonicalError, TypeError) as error:
         raise LedgerDamaged(f"a tree document is malformed: {error}") from None
     if problem:
         raise LedgerDamaged(f"a tree document is malformed: {problem}")
     return files  # type: ignore[no-any-return]
+
+
+def package_id(artifacts: Iterable[ArtifactAdded], trees: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the identity of material (docs/format.md, "Identities").
+
+    Args:
+        artifacts: the artefacts of revision 1, in any order.
+        trees: the tree document of each source, by its digest.
+    """
+    rows: list[list[str | int]] = []
+    for artifact in artifacts:
+        if artifact.tree is not None:
+            for file in trees[artifact.tree.digest]["files"]:
+                rows.append(["source", file["path"], file["size"], file["digest"]])
+        elif artifact.content is not None:
+            content = artifact.content
+            rows.append([artifact.kind, artifact.name, content.size, content.digest])
+    return canonical.digest(canonical.to_bytes(sorted(rows)))
 
 
 def is_safe_path(path: str) -> bool:

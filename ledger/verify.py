@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ledger import chain, storage, topics
+from ledger.agreement import Agreement
 from ledger.book import Book
 from ledger.checks import compare_with_anchor
 from ledger.errors import (
@@ -19,9 +21,13 @@ from ledger.errors import (
     StorageError,
     UnknownEvent,
 )
-from ledger.events import CaseOpened, Event, names_payloads
+from ledger.events import CaseOpened, Event, Ref, names_payloads
 from ledger.reader import EMPTY, CaseReader, Head, Row
 from ledger.trees import needed_payloads
+
+LARGEST_APPEND = 100
+"""A process that was killed between commit and anchor leaves the anchor one append behind; none of
+an analysis has so many events."""
 
 _WITHHELD = -1
 """Stands for the size of a payload that is not there to be measured."""
@@ -40,7 +46,7 @@ class Report:
     """What was looked at and what was found. `ok` means no damage.
 
     `events` counts withheld ones, whose place in the chain is proved; `payloads` counts those that
-    are there and were checked.
+    are there and were checked; `uncompared` derived files of a form that this release cannot make.
     """
 
     head: Head = EMPTY
@@ -48,6 +54,7 @@ class Report:
     payloads: int = 0
     withheld_events: int = 0
     withheld_payloads: int = 0
+    uncompared: int = 0
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -61,6 +68,11 @@ class Report:
             (f.position for f in self.findings if f.kind == "damage" and f.position is not None),
             default=None,
         )
+
+    def first_damage(self, path: Path) -> str:
+        """Return the damage found first, without the name of the file, which the caller gives."""
+        damage = next(finding for finding in self.findings if finding.kind == "damage")
+        return damage.message.replace(f"{path}: ", "")
 
     def damage(self, position: int | None, message: str) -> None:
         self.findings.append(Finding("damage", position, message))
@@ -92,7 +104,7 @@ def _verified_now(book: Book, sealed: Head | None) -> Report:
         with storage.translated(book.path):
             return book.payloads.check(digest, checked)
 
-    documents = _check_record(book, report, check, sealed, exact=False)
+    documents = _check_record(book, report, check, sealed)
     try:
         with storage.translated(book.path):
             _check_orphans(book, report, documents, checked)
@@ -104,10 +116,9 @@ def _verified_now(book: Book, sealed: Head | None) -> Report:
 def verify_record(
     reader: CaseReader, check: Callable[[str], int], sealed: Head | None = None
 ) -> Report:
-    """Check the chain, the states and the payloads of a record that somebody else may have made.
+    """Check the chain, the states and the payloads of a record, as for a case file and a package.
 
-    A case file's states are the bytes that were hashed when this program wrote them. Here they must
-    also be the bytes that this program would write: no second spelling, no member twice.
+    States must be the bytes that this program would write: no second spelling, no member twice.
 
     Args:
         reader: the record.
@@ -115,30 +126,27 @@ def verify_record(
         sealed: a head kept elsewhere, which the record must contain.
     """
     report = Report()
-    _check_record(reader, report, check, sealed, exact=True)
+    _check_record(reader, report, check, sealed)
     return report
 
 
 def _check_record(
-    reader: CaseReader,
-    report: Report,
-    check: Callable[[str], int],
-    sealed: Head | None,
-    *,
-    exact: bool,
+    reader: CaseReader, report: Report, check: Callable[[str], int], sealed: Head | None
 ) -> Mapping[str, int | None]:
     """Walk the events once; return the payloads that they need: digest, size or None if bad."""
-    documents: dict[str, int | None] = {}
+    payloads, agreement = _PayloadCheck(reader, report, check), Agreement(reader.payload)
     at_seal: bytes | None = None
     for row in _linked_rows(reader, report):
         if sealed and row.position == sealed.position:
             at_seal = row.chain
-        event = _decode(row, report, exact=exact)
-        if event is not None:
-            _check_payloads(row.position, event, reader, report, check, documents)
-    report.payloads = sum(size != _WITHHELD for size in documents.values())
+        event = _decode(row, report)
+        if event is not None and names_payloads(event):
+            payloads.of_event(row.position, event)
+        if problem := agreement.next(row, event):
+            report.damage(row.position, f"position {row.position}: {row.topic}: {problem}")
+    report.payloads = sum(size != _WITHHELD for size in payloads.sizes.values())
     _check_seal(report, sealed, at_seal)
-    return documents
+    return payloads.sizes
 
 
 def _linked_rows(reader: CaseReader, report: Report) -> Iterator[Row]:
@@ -180,7 +188,7 @@ def _row_problem(row: Row, expected: int, case_id: str) -> str | None:
     return None
 
 
-def _decode(row: Row, report: Report, *, exact: bool) -> Event | None:
+def _decode(row: Row, report: Report) -> Event | None:
     if row.state is None:  # withheld: its leaf has proved its place
         return None
     event = None
@@ -191,47 +199,62 @@ def _decode(row: Row, report: Report, *, exact: bool) -> Event | None:
     except LedgerError as error:
         report.damage(row.position, str(error))
         return None
-    if exact and not topics.is_canonical(row.topic, row.state, event):
-        report.damage(row.position, f"position {row.position}: its state is not canonical JSON")
+    if not topics.is_canonical(row.topic, row.state, event):
+        report.damage(
+            row.position,
+            f"position {row.position}: its state is not the canonical JSON of its event: fields "
+            "in order, none with its default, each value in its one spelling",
+        )
         return None
     if event is None:
         return None
-    claimed = event.case_id if isinstance(event, CaseOpened) else None
-    if claimed != (row.case_id if row.position == 1 else None):
-        report.damage(row.position, f"position {row.position}: {row.topic} does not belong here")
+    if row.position == 1 or type(event) is CaseOpened:
+        claimed = event.case_id if isinstance(event, CaseOpened) else None
+        if claimed != (row.case_id if row.position == 1 else None):
+            problem = f"position {row.position}: {row.topic} does not belong here"
+            report.damage(row.position, problem)
     return event
 
 
-def _check_payloads(
-    position: int,
-    event: Event,
-    reader: CaseReader,
-    report: Report,
-    check: Callable[[str], int],
-    documents: dict[str, int | None],
-) -> None:
-    if not names_payloads(event):
-        return
-    try:
-        for ref in needed_payloads(event, reader.payload):
-            if ref.digest not in documents:
-                documents[ref.digest] = None
-                try:
-                    documents[ref.digest] = check(ref.digest)
-                except PayloadWithheld:
-                    documents[ref.digest] = _WITHHELD
-                except LedgerError as error:
-                    report.damage(position, f"position {position}: {error}")
-            size = documents[ref.digest]
-            if size not in (None, _WITHHELD, ref.size):
-                report.damage(
-                    position,
-                    f"position {position}: payload {ref.digest} has {size} bytes, not {ref.size}",
-                )
-    except PayloadWithheld:  # a tree document: what its files are is left out with it
-        pass
-    except LedgerError as error:  # the tree document itself
-        report.damage(position, f"position {position}: {error}")
+class _PayloadCheck:
+    """Checks the payloads that events need, each once."""
+
+    def __init__(self, reader: CaseReader, report: Report, check: Callable[[str], int]) -> None:
+        self._reader, self._report, self._check = reader, report, check
+        self._said: set[str] = set()
+        self.sizes: dict[str, int | None] = {}
+        """By digest; None for a payload that is damaged."""
+
+    def of_event(self, position: int, event: Event) -> None:
+        """Check what an event needs; report damage at its position."""
+        try:
+            for ref in needed_payloads(event, self._reader.payload):
+                self._check_one(position, ref)
+        except PayloadWithheld:  # a tree document: what its files are is left out with it
+            pass
+        except LedgerError as error:  # the tree document itself
+            self._damage(position, str(error))
+
+    def _check_one(self, position: int, ref: Ref) -> None:
+        if ref.digest not in self.sizes:
+            self.sizes[ref.digest] = self._size(position, ref.digest)
+        size = self.sizes[ref.digest]
+        if size not in (None, _WITHHELD, ref.size):
+            self._damage(position, f"payload {ref.digest} has {size} bytes, not {ref.size}")
+
+    def _size(self, position: int, digest: str) -> int | None:
+        try:
+            return self._check(digest)
+        except PayloadWithheld:
+            return _WITHHELD
+        except LedgerError as error:
+            self._damage(position, str(error))
+            return None
+
+    def _damage(self, position: int, message: str) -> None:
+        if message not in self._said:  # a file that cannot be read is said once, not per payload
+            self._said.add(message)
+            self._report.damage(position, f"position {position}: {message}")
 
 
 def _check_seal(report: Report, sealed: Head | None, at_seal: bytes | None) -> None:
@@ -254,12 +277,10 @@ def _check_sqlite(book: Book, report: Report) -> None:
             for (line,) in book.connection.execute("PRAGMA quick_check(10)"):
                 if line != "ok":
                     report.damage(None, f"SQLite: {' '.join(line.split())}")
-            stored = storage.stored_schema(book.connection)
+            if problem := storage.schema_problem(book.connection):
+                report.damage(None, problem)
     except LedgerError as error:
         report.damage(None, str(error))
-        return
-    if stored != storage.expected_schema():
-        report.damage(None, "tables, indexes or triggers are not those of format 1")
 
 
 def _check_orphans(
@@ -278,9 +299,14 @@ def _check_orphans(
 
 def _check_anchor(book: Book, known: Head | None, report: Report) -> None:
     if known is None:
-        report.warn(
-            "the head anchor is missing or unreadable: a missing tail could not be seen; "
-            "compare with a sealed head or a package"
-        )
+        report.warn(f"the head anchor is missing or unreadable: {_UNSEEN}")
     elif problem := compare_with_anchor(book, known):
         report.damage(problem.position, str(problem))
+    elif not known.position or report.head.position - known.position > LARGEST_APPEND:
+        report.warn(
+            f"the head anchor knows position {known.position}, the ledger ends at "
+            f"{report.head.position}: {_UNSEEN}"
+        )
+
+
+_UNSEEN = "a missing tail could not be seen; compare with a sealed head or a package"

@@ -9,11 +9,12 @@ from typing import Any
 from ledger import events as e
 from ledger.errors import LedgerDamaged, PayloadWithheld
 from ledger.reader import CaseReader, Entry
-from projections.caching import Decided, decisions
+from projections.caching import Decided, decisions, storage_priced
 from projections.diffing import differences
 from projections.partitions import VERSIONS, Whole
 from projections.saw import saved_document
-from projections.state import MALFORMED
+from projections.state import MALFORMED, fault
+from projections.wording import counted
 
 _SENTENCES: Mapping[str, str] = {
     "off": "explicit caching is switched off (gemini.cache_mode)",
@@ -92,8 +93,7 @@ def _why(reader: CaseReader, entries: list[Entry], earlier: list[Decided], decid
         cause, says, positions = _cause(reader, entries, earlier, decided)
     except MALFORMED as error:
         raise LedgerDamaged(
-            f"request {event.request}: its cache decision rests on nonsense "
-            f"({type(error).__name__})",
+            f"request {event.request}: its cache decision rests on nonsense ({fault(error)})",
             decided.position,
         ) from None
     return Why(
@@ -149,8 +149,17 @@ def _sentence(event: e.CacheDecided) -> str:
         row = event.basis["capability"]
         more = f"{event.basis['tokens']} tokens, at least {row['minimum_tokens']}: {row['source']}"
     if event.reason == "too_few_reads":
-        more = f"{event.basis['expected_reads']} reads expected: {event.basis['expected_nano_usd']}"
+        more = f"{counted(event.basis['expected_reads'], 'read')} expected{_costs(event.basis)}"
     return f"{says} ({more})" if more else says
+
+
+def _costs(basis: Mapping[str, Any]) -> str:
+    """Return the nano-USD expected by each way; empty without a price."""
+    known = dict(basis["expected_nano_usd"])
+    if known and not storage_priced(basis):
+        known["explicit"] = "unknown, no price of storage"
+    costs = ", ".join(f"{way} {value}" for way, value in known.items())
+    return f"; nano-USD by way: {costs}" if costs else ""
 
 
 def _rejected(entries: list[Entry], event: e.CacheDecided) -> _Cause:

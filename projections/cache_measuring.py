@@ -27,7 +27,7 @@ from projections import aliases, partitions, views
 from projections.measuring import Counter, Size, total_size
 from projections.requests import message_text, model_view
 from projections.saw import saved_document
-from projections.state import MALFORMED
+from projections.state import MALFORMED, fault
 from projections.views import investigation_ordered_v1
 
 Json = dict[str, Any]
@@ -162,7 +162,7 @@ def measure(
             except MALFORMED as error:
                 raise LedgerDamaged(
                     f"request {event.request}: its context is not one that {protocol} can show "
-                    f"({type(error).__name__})"
+                    f"({fault(error)})"
                 ) from None
 
 

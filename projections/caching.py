@@ -5,7 +5,7 @@ Everything here is computed from events. A cause that the events do not hold is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from ledger import events as e
 from ledger.errors import LedgerDamaged
 from ledger.reader import Entry
-from projections.state import MALFORMED
+from projections.state import MALFORMED, fault
 
 MILLION = 1_000_000
 
@@ -47,6 +47,7 @@ class Life:
             for which its handle was lost.
         ended_at: moment of the event that says so.
         inherited: it was created before the latest fork; the origin may still use it.
+        storage_priced: what was expected of it includes its storage.
     """
 
     key: str
@@ -66,6 +67,7 @@ class Life:
     ended_at: str = ""
     settled: bool = False
     inherited: bool = False
+    storage_priced: bool = True
 
     @property
     def size(self) -> int:
@@ -183,8 +185,7 @@ def settle(life: Life, now: str) -> e.CacheSettled:
         return _settled(life, now)
     except MALFORMED as error:
         raise LedgerDamaged(
-            f"cache {life.display_name[:40]}: what it cost rests on nonsense "
-            f"({type(error).__name__}: {str(error)[:80]})"
+            f"cache {life.display_name[:40]}: what it cost rests on nonsense ({fault(error)})"
         ) from None
 
 
@@ -245,9 +246,18 @@ def _born(
         tokens=event.tokens,
         adopted=event.adopted,
         expected=basis.get("expected_nano_usd") or {},
+        storage_priced=storage_priced(basis),
         ttl_seconds=asked.ttl_seconds if asked else None,
         creation_factor=basis.get("creation_factor") or 1,
     )
+
+
+def storage_priced(basis: Mapping[str, Any]) -> bool:
+    """Tell whether the costs expected in a decision include storage; without its price they count
+    it as nothing.
+    """
+    price = basis.get("price")
+    return isinstance(price, Mapping) and price.get("storage") is not None
 
 
 def _name(found: list[Life], event: e.RequestSent, key: str | None) -> None:

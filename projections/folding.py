@@ -22,6 +22,7 @@ from projections.state import (
     Hypothesis,
     Request,
     State,
+    fault,
 )
 
 
@@ -45,7 +46,7 @@ def fold(entries: Iterable[Entry], state: State | None = None) -> State:
                 continue
             raise LedgerDamaged(
                 f"position {position}: {event.TOPIC} does not follow from the events before it "
-                f"({type(error).__name__}: {str(error)[:80]})",
+                f"({fault(error)})",
                 position,
             ) from None
     return state

@@ -13,7 +13,7 @@ from ledger.canonical import from_bytes
 from ledger.errors import LedgerDamaged, PayloadWithheld
 from ledger.reader import CaseReader
 from projections.contexts.parts import observation_texts
-from projections.state import MALFORMED, State
+from projections.state import MALFORMED, State, fault
 
 MAX_QUOTED_LINES = 24
 MAX_QUOTED_ROWS = 8
@@ -41,8 +41,7 @@ def report(state: State, reader: CaseReader) -> Json:
         return _report(state, reader)
     except MALFORMED as error:
         raise LedgerDamaged(
-            f"the findings of this case are not what a report can be made of "
-            f"({type(error).__name__}: {str(error)[:80]})"
+            f"the findings of this case are not what a report can be made of ({fault(error)})"
         ) from None
 
 

@@ -11,7 +11,7 @@ from ledger.events import ContextCreated, Ref, RequestPrepared
 from ledger.reader import CaseReader
 from projections import aliases
 from projections.requests import UnknownVersion, first_difference, render, restored_view
-from projections.state import MALFORMED
+from projections.state import MALFORMED, fault
 
 WITHHELD = "withheld in this copy"
 """Why a request of a copy made for sharing cannot be checked."""
@@ -114,8 +114,7 @@ def decoded(document: dict[str, Any]) -> dict[str, Any]:
         view = aliases.resolve(restored_view(document))
     except MALFORMED as error:
         raise LedgerDamaged(
-            f"the content of a request is not a view of this program's making "
-            f"({type(error).__name__}: {str(error)[:80]})"
+            f"the content of a request is not a view of this program's making ({fault(error)})"
         ) from None
     return {
         "protocol": document["protocol"],

@@ -15,6 +15,13 @@ MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError)
 """What a fold or a rendering meets in a record that chains well and is not of our making."""
 
 
+def fault(error: Exception) -> str:
+    """Return what one of MALFORMED says of the record, in words and not too long."""
+    if isinstance(error, KeyError):
+        return f"{str(error)[:80]} is not there"
+    return str(error)[:80] or "a value is missing"
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One sending of a request. `status`: sent, received, failed or unknown."""

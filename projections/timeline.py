@@ -4,43 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger.events import Event, Ref
+from ledger.events import Event
+from projections.wording import counted
 
 _LINES = {
     "case.opened/1": "{title}",
     "artifact.added/1": "{artifact} {kind} {name}",
     "secret.replaced/1": "{artifact} {count} × {kind} {path}",
-    "observations.extracted/1": "revision {revision}: {observations.length} observations",
+    "observations.extracted/1": "revision {revision}: {observations:observation}",
     "case.amended/1": "revision {revision} {note}",
     "configuration.pinned/1": "{reason} {configuration.digest}",
     "run.started/1": "run {run} with {program}",
     "run.stopped/1": "run {run}: {reason} {detail}",
     "context.created/1": "{context} {phase} {hypothesis}",
-    "request.prepared/1": "{request} from {context} with {protocol}: {characters} characters",
+    "request.prepared/1": "{request} from {context} with {protocol}: {characters:character}",
     "encoding.fell_back/1": "{context} {encoding} failed at {stage}: {reason}",
     "request.sent/1": "{request} attempt {attempt} to {provider} {model}",
     "response.received/1": "{request} attempt {attempt}: {body.size} bytes in {elapsed_ms} ms",
-    "usage.measured/1": "{request} prompt {prompt}, cached {cached}, output {output} tokens",
+    "usage.measured/1": "{request} prompt {prompt}, cached {cached}, output {output:token}",
     "request.failed/1": "{request} attempt {attempt}: {kind} {message}",
     "outcome.unknown/1": "{request} attempt {attempt}: {policy}",
     "provider.failed_over/1": "{request} from {from_provider} to {to_provider}: {reason} {detail}",
     "response.accepted/1": "{request} attempt {attempt}",
-    "response.rejected/1": "{request} attempt {attempt}: {kind}, {problems.length} problems",
+    "response.rejected/1": "{request} attempt {attempt}: {kind}, {problems:problem}",
     "request.abandoned/1": "{request}: {reason} {detail}",
     "cache.decided/1": "{request} attempt {attempt}: {decision} ({reason})",
-    "cache.create_requested/1": "{request} {estimated_tokens} tokens for {ttl_seconds} s",
+    "cache.create_requested/1": "{request} {estimated_tokens:token} for {ttl_seconds} s",
     "cache.create_unknown/1": "the reply was lost: {reason}",
-    "cache.created/1": "{tokens} tokens until {expires_at}",
+    "cache.created/1": "{tokens:token} until {expires_at}",
     "cache.create_failed/1": "{kind}: {message}",
     "cache.rejected/1": "{request} attempt {attempt}: {kind}, {message}",
     "cache.lost/1": "{reason} {detail}",
     "cache.deleted/1": "{outcome}",
-    "cache.settled/1": "{reads} reads, {cached_tokens} tokens, saved {saved_nano_usd} nano-USD",
+    "cache.settled/1": "{reads:read}, {cached_tokens:token}, saved {saved_nano_usd} nano-USD",
     "hypothesis.selected/1": "{hypothesis} {reason}",
     "hypothesis.assessed/1": "{hypothesis} {state} {notes}",
     "action.requested/1": "{action} {name} {arguments}",
-    "action.refused/1": "{action} {kind}, {problems.length} problems",
-    "evidence.recorded/1": "{evidence} from {action} {kind}, {characters} characters",
+    "action.refused/1": "{action} {kind}, {problems:problem}",
+    "evidence.recorded/1": "{evidence} from {action} {kind}, {characters:character}",
     "early_review.held/1": "{request} accepted: {accepted}",
     "investigation.ended/1": "{reason} {detail}",
     "outcome.labelled/1": "{verdict} {note}",
@@ -70,14 +71,19 @@ class _Values(dict[str, Any]):
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
         if value is None:
-            return "unmeasured"
+            return _Unmeasured()
         if isinstance(value, tuple):
-            return _Length(len(value))
-        if isinstance(value, Ref):
-            return value
-        return value
+            return _Number(len(value))
+        return _Number(value) if type(value) is int else value
 
 
-class _Length:
-    def __init__(self, length: int) -> None:
-        self.length = length
+class _Number(int):
+    """A number that a pattern names with its noun: `{reads:read}`."""
+
+    def __format__(self, noun: str) -> str:
+        return counted(int(self), noun) if noun else str(int(self))
+
+
+class _Unmeasured:
+    def __format__(self, noun: str) -> str:
+        return f"unmeasured {noun}s" if noun else "unmeasured"

@@ -59,7 +59,9 @@ def card(protocol: str) -> Card:
     try:
         path = _files()[protocol]
     except KeyError:
-        raise PromptError(f"protocol {protocol!r} is not known to this release") from None
+        raise PromptError(
+            f"protocol {protocol!r} is not known to this release; `caseledger prompts` lists them"
+        ) from None
     head, separator, text = path.read_text(encoding="utf-8").partition("\n---\n")
     values = {key: value for key, _, value in (line.partition(": ") for line in head.splitlines())}
     if not separator or set(values) != set(_KEYS):

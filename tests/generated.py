@@ -46,6 +46,7 @@ from ledger.book import Book
 from ledger.clock import Sources
 from ledger.errors import PayloadDamaged
 from ledger.reader import EMPTY, Entry, Head, Row
+from ledger.trees import package_id
 from phases import ORDER
 from phases.phase import Accepted, find
 from phases.pinned import snapshot
@@ -344,8 +345,11 @@ def _observed(world: _World, artifacts: list[str]) -> e.ObservationsExtracted:
         e.Observation(id=f"O{n}", artifact=name, kind="report_block", first_line=1, last_line=1)
         for n, name in enumerate(artifacts, start=first)
     )
-    known = [a.content.digest for a in world.state.artifacts if a.content]
-    package = world.state.package_id or canonical.digest(canonical.to_bytes(known))
+    added = [x for step in world.steps for x in step.events if isinstance(x, e.ArtifactAdded)]
+    trees = {
+        x.tree.digest: canonical.from_bytes(world.stored[x.tree.digest]) for x in added if x.tree
+    }
+    package = world.state.package_id or package_id(added, trees)
     revision = world.state.revision
     return e.ObservationsExtracted(
         at=world.now, revision=revision, package_id=package, observations=observations

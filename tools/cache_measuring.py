@@ -20,6 +20,7 @@ from projections.cache_measuring import (
     summary,
 )
 from projections.measuring import Size, reduction
+from projections.wording import counted
 from tools.exits import UserError
 from tools.many import Broken, Cases, broken_json, over, row_files
 from tools.measuring import (
@@ -262,7 +263,8 @@ def _print(protocol: str, partition: str, names: list[str], found: Sequence[_Fou
     _print_remarks(protocol, partition, names, total)
     for one in found if len(found) == 1 else ():
         for prefix in one.summary.prefixes:
-            uses = f"{prefix.requests} requests, {prefix.size.characters:,} characters"
+            characters = counted(prefix.size.characters, "character")
+            uses = f"{counted(prefix.requests, 'request')}, {characters}"
             say(f"prefix {prefix.id}: {uses}")
     for sentence in _says(protocol):
         say(sentence)
@@ -325,11 +327,14 @@ def _print_remarks(protocol: str, partition: str, names: list[str], total: Summa
     if not total.requests:
         say("No investigation request was saved.")
         return
-    say(f"{protocol}, {partition}: {total.exact} of {total.requests} views rejoined exactly.")
+    views = counted(total.requests, "view")
+    say(f"{protocol}, {partition}: {total.exact} of {views} rejoined exactly.")
     if total.rebuilt:
         say(f"{total.rebuilt} of {total.requests} are {_mark(protocol)}: sent in another form.")
     if total.relabelled:
-        say(f"{total.relabelled} definitions have different labels in different requests.")
+        have = "has" if total.relabelled == 1 else "have"
+        definitions = counted(total.relabelled, "definition")
+        say(f"{definitions} {have} different labels in different requests.")
     for reason, number in total.fallbacks.items():
         say(f"{number} sent as one document: {reason}")
     more = size_json(total.alias_overhead, names)

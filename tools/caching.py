@@ -9,8 +9,9 @@ from typing import Any
 from ledger.errors import LedgerDamaged
 from ledger.reader import CaseReader
 from projections.cache_causes import Why, causes
-from projections.caching import Life, hit_rate, lives, settle
-from projections.state import MALFORMED
+from projections.caching import Life, hit_rate, lives, settle, storage_priced
+from projections.state import MALFORMED, fault
+from projections.wording import counted
 from tools.exits import UserError
 from tools.output import money, spoken
 
@@ -39,11 +40,12 @@ def _life(life: Life) -> dict[str, Any]:
         "tokens": life.size,
         "tokens_from": settled.basis["tokens_from"],
         "adopted": life.adopted,
+        "inherited": life.inherited,
         "reads": settled.reads,
         "cached_tokens": settled.cached_tokens,
         "saved_nano_usd": settled.saved_nano_usd,
         "storage_nano_usd": settled.storage_nano_usd,
-        "expected_nano_usd": life.expected,
+        "expected_nano_usd": _expected(life),
     }
 
 
@@ -56,10 +58,11 @@ def _decision(why: Why) -> dict[str, Any]:
 def list_lines(shown: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of `cache ls`, decisions apart."""
     for cache in shown["caches"]:
-        ended = spoken(cache["ended"]) if cache["ended"] else "alive when the record ends"
+        ended = spoken(cache["ended"]) if cache["ended"] else _alive(cache)
         yield f"{cache['content_id'][:19]}… {cache['model']}: {cache['tokens']:,} tokens, {ended}"
         read = "unmeasured" if cache["cached_tokens"] is None else f"{cache['cached_tokens']:,}"
-        yield f"  read by {cache['reads']} requests, {read} tokens; saved {_saved(cache)}"
+        readers = counted(cache["reads"], "request")
+        yield f"  read by {readers}, {read} tokens; saved {_saved(cache)}"
     if shown["prompt_tokens"]:
         share = 100 * shown["cached_tokens"] / shown["prompt_tokens"]
         yield (
@@ -70,13 +73,31 @@ def list_lines(shown: dict[str, Any]) -> Iterator[str]:
         yield "no remote cache was created"
 
 
+def _alive(cache: dict[str, Any]) -> str:
+    if cache["inherited"]:
+        return "created before the fork: it belongs to the origin's run"
+    return "alive when the record ends"
+
+
 def _saved(cache: dict[str, Any]) -> str:
     saved, expected = cache["saved_nano_usd"], cache["expected_nano_usd"]
     if saved is None:
         return "unmeasured"
     if not expected:
         return money(saved)
+    if expected["explicit"] is None:
+        return f"{money(saved)} (expected: {UNKNOWN})"
     return f"{money(saved)} (expected {money(expected['none'] - expected['explicit'])})"
+
+
+UNKNOWN = "unknown, no price of storage is known"
+
+
+def _expected(life: Life) -> dict[str, Any]:
+    """Return what was expected by each way; None for a cache whose storage has no known price."""
+    if life.expected and not life.storage_priced:
+        return life.expected | {"explicit": None}
+    return life.expected
 
 
 def decision_rows(shown: dict[str, Any]) -> list[list[object]]:
@@ -129,8 +150,7 @@ def _checked_basis(why: dict[str, Any]) -> list[str]:
         return list(_basis_lines(why["basis"]))
     except MALFORMED as error:
         raise LedgerDamaged(
-            f"request {why['request']}: its cache decision rests on nonsense "
-            f"({type(error).__name__})",
+            f"request {why['request']}: its cache decision rests on nonsense ({fault(error)})",
             why["positions"][-1],
         ) from None
 
@@ -146,6 +166,7 @@ def _basis_lines(basis: dict[str, Any]) -> Iterator[str]:
         f"tokens ({row['source']}, {row['as_of']})"
     )
     for way, nano_usd in basis["expected_nano_usd"].items():
-        yield f"  expected     {way:<9} {money(nano_usd)}"
+        known = way != "explicit" or storage_priced(basis)
+        yield f"  expected     {way:<9} {money(nano_usd) if known else UNKNOWN}"
     if basis["price"]:
         yield f"  price row    {basis['price']['id']}"

@@ -89,8 +89,8 @@ def run(arguments: list[str]) -> int:
         if isinstance(error.__context__, BrokenPipeError):
             return _nobody_listens()
         raise
-    except AnswerIsNo:
-        return ExitCode.NO
+    except AnswerIsNo as error:  # it has been printed
+        return exit_code(error) or ExitCode.NO
     except TyperException as error:
         if message := error.format_message():  # empty: no command was given, help was printed
             _complain("usage", f"{message} (see --help)", arguments)

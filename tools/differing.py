@@ -22,6 +22,7 @@ from projections.diffing import (
 )
 from projections.replay import state_at
 from projections.state import State
+from projections.wording import counted
 from tools.exits import UserError
 from tools.output import head_json, money, one_line, spoken
 from tools.overview import standing
@@ -219,7 +220,7 @@ def compared_lines(compared: Compared, *, full: bool) -> Iterator[str]:
         text = change_text(change, None if full else WIDTH)
         yield one_line(text, len(text))
     if not full and (more := len(told) - SHOWN) > 0:
-        yield f"{more} more differences; --full prints all"
+        yield f"{counted(more, 'more difference')}; --full prints all"
     if summed:
         names = ", ".join(summed)
         yield f"~ requests: {names}; `diff CASE R4 CASE2 R4` shows one, --full all of them"

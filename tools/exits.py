@@ -34,6 +34,10 @@ class AnswerIsNo(Exception):
     """The question was answered, and the answer is no; the command has printed why. Exit 1."""
 
 
+class NotAllChecked(AnswerIsNo):
+    """Nothing was found wrong, and not all could be checked; the command has said so. Exit 3."""
+
+
 class NeedsAttention(Exception):
     """The case needs a person: one line that says what for. Exit 3."""
 
@@ -50,6 +54,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
     """Return the exit code of an error of ours; None for one that is a defect of the program."""
     from ledger import errors
 
+    if isinstance(error, NotAllChecked):
+        return ExitCode.ATTENTION
     if isinstance(error, AnswerIsNo | errors.PayloadWithheld):
         return ExitCode.NO
     if isinstance(error, UserError | errors.CaseNotFound | errors.CaseExists):
@@ -62,6 +68,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
         return ExitCode.INTERRUPTED
     if type(error).__name__ in BAD_INPUT:
         return ExitCode.USAGE
+    if isinstance(error, errors.NewerFormat):
+        return ExitCode.STORAGE
     if isinstance(error, errors.PackageRefused | errors.CanonicalError):
         return ExitCode.USAGE
     if isinstance(error, errors.LedgerError):

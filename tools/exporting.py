@@ -69,8 +69,8 @@ def require_whole(case: Path, book: Book) -> None:
     """
     report = verify_book(book)
     if not report.ok:
-        why = report.findings[0].message
-        raise LedgerDamaged(f"{case}: {why}; nothing was written (caseledger verify)")
+        why = report.first_damage(case)
+        raise LedgerDamaged(f"{case}: does not verify: {why}; nothing was written")
 
 
 def _print(shown: dict[str, Any]) -> None:

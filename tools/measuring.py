@@ -29,6 +29,7 @@ from projections.measuring import (
     reduction,
 )
 from projections.tokens import ESTIMATOR, estimated_tokens
+from projections.wording import counted
 from tools.exits import AnswerIsNo, UserError
 from tools.many import Broken, Cases, broken_json, over, row_files
 from tools.output import note, print_json, say, table
@@ -198,8 +199,7 @@ def _measured(encoding: str, phases: frozenset[str], per_request: bool, path: Pa
 
 def _require_verified(path: Path, report: Report) -> None:
     if not report.ok:
-        damage = next(finding for finding in report.findings if finding.kind == "damage")
-        raise DoesNotVerify(f"{path}: does not verify: {damage.message}")
+        raise DoesNotVerify(f"{path}: does not verify: {report.first_damage(path)}")
 
 
 def _flat(case: str, row: Row, names: Sequence[str]) -> dict[str, Any]:
@@ -278,7 +278,7 @@ def _print(encoding: str, names: list[str], total: _Sum) -> None:
     exact = sum(row.exact for row in total.rows)
     requests = sum(row.requests for row in total.rows)
     say()
-    say(f"{encoding}: {exact} of {requests} requests restored exactly.")
+    say(f"{encoding}: {exact} of {counted(requests, 'request')} restored exactly.")
     for sentence in (MILESTONE, *HONESTY):
         say(sentence)
 

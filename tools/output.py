@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ledger.reader import Head
 
 # Control characters, bidirectional overrides, invisible marks and lone surrogates: what could
@@ -82,41 +82,106 @@ def raw(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def terminal_width() -> int | None:
+    """Return the columns of the terminal that stdout is; None if it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def indented(text: str, width: int, indent: str) -> str:
+    """Return text wrapped at words for a terminal, each line after an indent."""
+    return textwrap.fill(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, one_line_a_row: bool = False
 ) -> None:
     """Print a table: aligned for a terminal, tab separated otherwise.
 
+    A terminal that is too narrow for columns that can be read gets each row as a block: the first
+    cell, then `heading: cell` for the others. Nothing is left out for want of width.
+
     Args:
         columns: the headings.
         rows: the cells.
-        one_line_a_row: in a narrow terminal, cut cells (not those of the first column) instead of
-            folding them.
+        one_line_a_row: cut long cells (not those of the first column) instead of folding them.
     """
-    if not sys.stdout.isatty():
-        say("\t".join(columns))
-        for row in rows:
-            say("\t".join(one_line(str(cell), 2000) for cell in row))
-        return
-    _rich_table(columns, list(rows), one_line_a_row)
+    cells = [[one_line(str(cell), 2000) for cell in row] for row in rows]
+    width = terminal_width()
+    if width is None:
+        for row in (columns, *cells):
+            say("\t".join(row))
+    elif widths := _widths(columns, cells, width, cut=one_line_a_row):
+        _aligned(columns, cells, widths, cut=one_line_a_row)
+    else:
+        _blocks(columns, cells, width)
 
 
-def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[object]], cut: bool) -> None:
+_GAP = 2
+"""Blanks between columns."""
+
+_CUT, _TEXT, _WORD = 12, 20, 32
+"""The least that a column keeps: of a cell that may be cut, of a text, of its longest word."""
+
+
+def _widths(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, cut: bool
+) -> list[int]:
+    """Return the width of each column, empty if they cannot be read side by side."""
+    full, least = [], []
+    for number, column in enumerate(zip(columns, *rows, strict=True)):
+        longest = max(map(_columns, column))
+        words = max((_columns(word) for cell in column for word in cell.split()), default=0)
+        kept = max(_columns(column[0]), _CUT) if cut else max(min(words, _WORD), _TEXT)
+        full.append(longest)
+        least.append(longest if cut and number == 0 else min(longest, kept))
+    spare = width - sum(least) - _GAP * (len(columns) - 1)
+    if spare < 0:
+        return []
+    for number, wanted in enumerate(full):
+        more = min(wanted - least[number], spare)
+        least[number] += more
+        spare -= more
+    return least
+
+
+def _columns(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _aligned(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], *, cut: bool
+) -> None:
     from rich.console import Console
-    from rich.table import Table as RichTable
+    from rich.table import Table
     from rich.text import Text
 
-    shown: Table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for number, column in enumerate(columns):
-        # A column that must not wrap keeps its width as long as others can give way.
+    shown = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for column, width in zip(columns, widths, strict=True):
         shown.add_column(
-            Text(column, no_wrap=cut),
-            overflow="ellipsis" if cut and number else "fold",
-            no_wrap=cut and not number,
+            Text(column), width=width, overflow="ellipsis" if cut else "fold", no_wrap=cut
         )
     for row in rows:
-        shown.add_row(*(Text(one_line(str(cell), 2000), no_wrap=cut or None) for cell in row))
-    Console().print(shown)
+        shown.add_row(*map(Text, row))
+    Console(width=sum(widths) + _GAP * len(widths)).print(shown)
+
+
+def _blocks(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> None:
+    """Print each row as a block, as many cells on a line as it takes."""
+    for first, *others in rows:
+        say(first)
+        line = ""
+        for heading, cell in zip(columns[1:], others, strict=True):
+            pair = f"{heading}: {cell}" if heading else cell
+            if line and cell and len(line) + _GAP + len(pair) + 2 > width:
+                say(indented(line, width, "  "))
+                line = ""
+            line += f"{'  ' if line else ''}{pair}" if cell else ""
+        if line:
+            say(indented(line, width, "  "))
 
 
 def money(nano_usd: int | None) -> str:

@@ -14,6 +14,7 @@ from projections.caching import decisions, lives, settle
 from projections.folding import fold
 from projections.spending import spending
 from projections.state import State
+from projections.wording import counted
 from tools.output import money, spoken
 from tools.rendering import confidence
 from tools.sharing import withheld_json, withheld_text
@@ -69,9 +70,16 @@ def standing(state: State) -> str:
         return f"labelled {state.labels[-1].verdict}"
     if state.attention:
         return f"needs attention: {spoken(state.attention)}"
-    if "change_request" in state.done and state.diagnosis:
+    if state.diagnosis and ("change_request" in state.done or _is_finished_copy(state)):
         return spoken(state.diagnosis["outcome"])
+    if _is_finished_copy(state):
+        return "finished; the diagnosis is withheld in this copy"
     return f"in {spoken(contexts[-1].phase)}" if contexts else "taken in"
+
+
+def _is_finished_copy(state: State) -> bool:
+    """Tell whether the analysis is over, though what it found may be withheld in this copy."""
+    return bool(state.withheld) and state.stopped == "done"
 
 
 def status_json(reader: CaseReader, state: State) -> dict[str, Any]:
@@ -110,15 +118,16 @@ def cache_json(reader: CaseReader, upto: int) -> dict[str, Any]:
     made = decisions(reader.events(upto))
     ended = [life for life in lives(reader.events(upto)) if life.end]
     settled = [settle(life, life.ended_at) for life in ended]
-    known = [s.saved_nano_usd for s in settled if s.saved_nano_usd is not None]
+    saved = [s.saved_nano_usd for s in settled if s.saved_nano_usd is not None]
     costs = [s.basis["creation_nano_usd"] for s in settled] + [s.storage_nano_usd for s in settled]
+    priced = [amount for amount in costs if amount is not None]
     return {
         "decisions": len(made),
         "explicit": sum(one.event.decision == "explicit" for one in made),
         "rejected": sum(one.outcome == "rejected" for one in made),
         "caches": len(ended),
-        "cost_nano_usd": sum(amount or 0 for amount in costs) if any(costs) else None,
-        "saved_nano_usd": sum(known) if known else None,
+        "cost_nano_usd": sum(priced) if costs and len(priced) == len(costs) else None,
+        "saved_nano_usd": sum(saved) if saved else None,
     }
 
 
@@ -147,10 +156,12 @@ def status_lines(shown: dict[str, Any]) -> Iterator[str]:
         yield f"{mark} {hypothesis['id']:<3} {hypothesis['state']:<10} {hypothesis['statement']}"
     spent, usage = shown["spent"], shown["usage"]
     yield (
-        f"budget       {spent['requests']} steps, {spent['actions']} actions, "
-        f"{spent['evidence_characters']:,} characters of evidence in {shown['evidence']} items"
+        f"budget       {counted(spent['requests'], 'step')}, "
+        f"{counted(spent['actions'], 'action')}, "
+        f"{counted(spent['evidence_characters'], 'character')} of evidence "
+        f"{_items(shown)}"
     )
-    attempts = f"{usage['attempts']} attempts, {usage['failed']} failed"
+    attempts = f"{counted(usage['attempts'], 'attempt')}, {usage['failed']} failed"
     yield f"requests     {shown['requests']}, {attempts}"
     yield f"tokens       {_tokens(usage)}"
     yield f"cost         {money(usage['cost_nano_usd'])}"
@@ -164,8 +175,14 @@ def status_lines(shown: dict[str, Any]) -> Iterator[str]:
         yield f"next         {shown['next']}"
 
 
+def _items(shown: dict[str, Any]) -> str:
+    """Return how many items of evidence there are; those of a copy are not all there were."""
+    items = counted(shown["evidence"], "item")
+    return f"({items} not withheld)" if shown["withheld"] else f"in {items}"
+
+
 def _cache(cache: dict[str, Any]) -> str:
-    text = f"{cache['explicit']} of {cache['decisions']} attempts named one"
+    text = f"{cache['explicit']} of {counted(cache['decisions'], 'attempt')} named one"
     if cache["rejected"]:
         text += f", {cache['rejected']} refused"
     if cache["saved_nano_usd"] is not None:
@@ -173,6 +190,8 @@ def _cache(cache: dict[str, Any]) -> str:
     if cache["cost_nano_usd"] is not None:
         cost = money(cache["cost_nano_usd"])
         text += f"; creating and storing them cost {cost}, which is not in the cost above"
+    elif cache["caches"]:
+        text += "; what creating and storing them cost is unknown, and not in the cost above"
     return text
 
 

@@ -94,7 +94,7 @@ def verify_whole(package: Package, sealed: Head | None = None) -> Report:
     if report.ok:
         report.findings += _prompt_findings(package)
     if report.ok:
-        report.findings += _derived_findings(package)
+        _check_derived(package, report)
     return report
 
 
@@ -106,8 +106,8 @@ def require_verified(package: Package) -> None:
     """
     report = verify_whole(package)
     if not report.ok:
-        damage = next(finding for finding in report.findings if finding.kind == "damage")
-        raise PackageRefused(f"{package.path}: does not verify: {damage.message}")
+        why = report.first_damage(package.path)
+        raise PackageRefused(f"{package.path}: does not verify: {why}")
 
 
 def _prompt_findings(package: Package) -> Iterator[Finding]:
@@ -130,52 +130,63 @@ def _known_prompts() -> Iterator[tuple[str, bytes]]:
             yield f"prompts/{path}", data
 
 
-def _derived_findings(package: Package) -> Iterator[Finding]:
-    names = [name for name in package.members if name.startswith("derived/")]
+def _check_derived(package: Package, report: Report) -> None:
+    names = {name for name in package.members if name.startswith("derived/")}
     if not names:
         return
     forms = _forms(package)
-    if forms is None:
-        yield _damage(f"{names[0]}: {FORMS} does not say what form it has")
+    if isinstance(forms, str):
+        report.damage(None, f"{FORMS} {forms}")
         return
-    newer = forms.keys() - {"report", "requests"}
-    comparable = {kind: forms.get(kind) == form for kind, form in _OURS.items()}
-    expected = derived_members(
-        package, requests=comparable["requests"], report=comparable["report"]
-    )
+    newer = {kind for kind, form in forms.items() if form > _OURS[kind]}
+    made = forms.keys() - newer
+    expected = derived_members(package, requests="requests" in made, report="report" in made)
     expected[FORMS] = _json(dict(sorted(forms.items())))
-    for name in sorted(expected.keys() | set(names)):
+    for name in sorted(expected.keys() | names):
         if name not in names:
-            yield _damage(f"{name} is missing")
+            report.damage(None, f"{name} is missing")
         elif name in expected:
             if package.member(name) != expected[name]:
-                yield _damage(f"{name} differs from what the events give")
-        elif newer or (_kind(name) in forms and not comparable[_kind(name)]):
-            yield _unproved(name)
+                report.damage(None, f"{name} differs from what the events give")
+        elif _kind(name) in newer:
+            report.uncompared += 1
+            report.warn(
+                f"{name} has form {str(forms[_kind(name)])[:20]}, newer than form "
+                f"{_OURS[_kind(name)]} of this release: not compared"
+            )
         else:
-            yield _damage(f"{name} is not what any event gives")
+            report.damage(None, f"{name} is not what any event gives")
 
 
 _OURS = {"report": REPORT_FORM, "requests": REQUESTS_FORM}
+_NEWEST = {"requests": REQUESTS_FORM}
+"""Kinds that have no form but those up to this one, ever: the format page gives their bytes."""
 
 
 def _kind(name: str) -> str:
     if name.startswith("derived/requests/"):
         return "requests"
-    return "report" if name in ("derived/report.json", "derived/report.md") else ""
+    return "report" if name.startswith("derived/report.") else ""
 
 
-def _forms(package: Package) -> dict[str, int] | None:
-    """Return the forms of the derived files by kind; None if they are not said."""
+def _forms(package: Package) -> dict[str, int] | str:
+    """Return the forms of the derived files by kind, or what is wrong with what says them."""
     if FORMS not in package.members:
-        return None
+        return "is missing: it says what form the derived files have"
     try:
         forms = canonical.from_bytes(package.member(FORMS))
     except CanonicalError:
-        return None
+        forms = None
     if type(forms) is not dict or any(type(form) is not int for form in forms.values()):
-        return None
-    return forms
+        return "is not an object of kinds and numbers of forms"
+    if not forms:
+        return "names no kind of derived files"
+    for kind, form in forms.items():
+        if kind not in _OURS:
+            return f"names the kind {kind[:80]!r}; there are {' and '.join(_OURS)}"
+        if form < 1 or form > _NEWEST.get(kind, form):
+            return f"gives {kind} the form {str(form)[:20]}; expected {_OURS[kind]}"
+    return dict(forms)
 
 
 def _damage(message: str) -> Finding:

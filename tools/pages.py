@@ -15,8 +15,9 @@ from ledger.canonical import from_bytes
 from ledger.errors import LedgerDamaged, PayloadWithheld
 from ledger.reader import CaseReader
 from projections.folding import fold
-from projections.state import MALFORMED, Request, State
+from projections.state import MALFORMED, Request, State, fault
 from projections.timeline import line
+from projections.wording import counted
 from tools.output import money, one_line, safe, spoken
 from tools.overview import status_json
 from tools.rendering import evidence_lines, report_markdown
@@ -66,8 +67,7 @@ def case_page(reader: CaseReader) -> str:
         return _case_page(reader)
     except MALFORMED as error:
         raise LedgerDamaged(
-            f"this case is not what a page can be made of "
-            f"({type(error).__name__}: {str(error)[:80]})"
+            f"this case is not what a page can be made of ({fault(error)})"
         ) from None
 
 
@@ -148,7 +148,7 @@ def _cited(found: re.Match[str], *, anchors: bool) -> str:
 def _state(reader: CaseReader, state: State) -> str:
     shown = status_json(reader, state)
     usage = shown["usage"]
-    attempts = f"{usage['attempts']} attempts, {usage['failed']} failed"
+    attempts = f"{counted(usage['attempts'], 'attempt')}, {usage['failed']} failed"
     rows = [
         ("State", shown["standing"]),
         ("Revision", shown["revision"]),
@@ -207,7 +207,10 @@ def _content(reader: CaseReader, item: Any) -> list[str]:
     lines = list(evidence_lines(document))
     if len(lines) > MOST_LINES:
         left = len(lines) - MOST_LINES
-        lines = [*lines[:MOST_LINES], f"… {left} more lines: caseledger show CASE {item.id}"]
+        lines = [
+            *lines[:MOST_LINES],
+            f"… {counted(left, 'more line')}: caseledger show CASE {item.id}",
+        ]
     return ["\n".join(lines)]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from projections.wording import counted
 from tools.output import note, one_line, spoken
 
 if TYPE_CHECKING:
@@ -109,4 +110,5 @@ def _budget(state: State) -> str:
     if not state.hypotheses or state.ended:
         return ""
     selected = f", {state.selected}" if state.selected else ""
-    return f"  [{state.spent.requests} steps, {state.spent.actions} actions{selected}]"
+    spent = state.spent
+    return f"  [{counted(spent.requests, 'step')}, {counted(spent.actions, 'action')}{selected}]"

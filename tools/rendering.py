@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from projections.wording import counted
 from tools.output import one_line, safe, spoken
 from tools.sharing import withheld_text
 
@@ -185,7 +186,7 @@ def _location(report: Json, number: int, location: Json) -> Iterator[str]:
             yield ""
             yield from _fenced(f"{line['line']:>5}  {line['text']}" for line in quote["lines"])
             if quote["omitted"]:
-                yield f"   … {quote['omitted']} more lines"
+                yield f"   … {counted(quote['omitted'], 'more line')}"
     yield ""
 
 

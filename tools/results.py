@@ -11,6 +11,7 @@ from ledger.canonical import from_bytes
 from ledger.errors import CanonicalError
 from ledger.files import new_file
 from projections.scoring import BOUNDS, FIRST_SYMBOLS
+from projections.wording import counted
 from tools.exits import UserError
 from tools.output import money, note, say, spoken, table
 from tools.rendering import confidence
@@ -191,7 +192,7 @@ def _show_comparison(found: Mapping[str, Any]) -> None:
             before, after = (_standing(change, moment) for moment in ("before", "after"))
             say(f"{name}: {change['case']}, {change['what']}: {before} → {after}")
     net = ", ".join(f"{what} {number:+d}" for what, number in found["net"].items())
-    say(f"against {found['with']}, {found['cases']} cases in both: {net}")
+    say(f"against {found['with']}, {counted(found['cases'], 'case')} in both: {net}")
     for name, what in (("only_before", "only there"), ("only_now", "only here")):
         if found[name]:
             say(f"{what}: {', '.join(found[name])}")

@@ -23,6 +23,7 @@ from phases.settings import Settings
 from phases.steps import Stop, next_step
 from projections.folding import fold
 from projections.state import State
+from projections.wording import counted
 from tools.configuration import effective
 from tools.exits import NeedsAttention, ProviderGaveUp, UserError
 from tools.output import money, note, spoken
@@ -216,7 +217,8 @@ def _preview_lines(shown: dict[str, Any], remote: bool) -> list[str]:
         lines.append(f"{item['artifact']} {item['kind']} {item['name']}: {what}")
     most = shown["at_most_nano_usd"]
     bill = "no price is known" if most is None else f"at most {money(most)}"
-    return [*lines, f"at most {shown['at_most_requests']} requests, retries not counted; {bill}"]
+    requests = counted(shown["at_most_requests"], "request")
+    return [*lines, f"at most {requests}, retries not counted; {bill}"]
 
 
 def _leaves(kind: str, settings: Settings) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledger.events import RequestPrepared, RequestSent
 from ledger.reader import CaseReader
 from projections.saw import Check, check_all, decoded, document_bytes, saved_document
+from projections.wording import counted
 from tools.exits import UserError
 
 
@@ -35,7 +37,9 @@ def wire_of(reader: CaseReader, name: str, attempt: int | None) -> bytes:
     chosen = [event for event in sent if attempt in (None, event.attempt)]
     if not chosen:
         which = f"attempt {attempt}" if attempt else "attempt"
-        raise UserError(f"{prepared.request}: it has {len(sent)} attempts, no {which} was sent")
+        raise UserError(
+            f"{prepared.request}: it has {counted(len(sent), 'attempt')}, no {which} was sent"
+        )
     wire = chosen[-1].wire
     if wire is None:
         return document_bytes(reader, prepared.request, prepared.document)
@@ -58,6 +62,23 @@ def checks_of(reader: CaseReader, name: str) -> Iterator[Check]:
     for check in check_all(reader):
         if wanted in ("all", check.request):
             yield check
+
+
+def is_denied(checks: Sequence[Check]) -> bool:
+    """Tell whether rebuilding says no: one differs, or nothing could be rebuilt to compare."""
+    states = [check.state for check in checks]
+    return "differs" in states or ("unchecked" in states and "same" not in states)
+
+
+def check_remark(checks: Sequence[Check]) -> str:
+    """Return in words what rebuilding showed."""
+    if not checks:
+        return "no request is saved yet"
+    states = Counter(check.state for check in checks)
+    said = f"{states['same']} of {counted(len(checks), 'request')} rebuilt byte for byte"
+    said += f", {states['differs']} different" if states["differs"] else ""
+    said += f", {states['unchecked']} could not be rebuilt" if states["unchecked"] else ""
+    return f"{said}: nothing is affirmed" if not states["same"] else said
 
 
 def prepared_request(reader: CaseReader, name: str) -> tuple[int, RequestPrepared]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ledger.reader import CaseReader, RecordReader, Row, SharedReader
 from ledger.redacted import Redacted
+from projections.wording import counted
 from tools.exits import UserError
 
 
@@ -34,7 +35,7 @@ def shared_copy(record: RecordReader, withhold: Sequence[str], keep: Sequence[st
     for name, lines in found.shared.items():
         if name not in keep:
             raise UserError(
-                f"{name} has {_counted(lines, 'line')} in common with what is withheld; leave it "
+                f"{name} has {counted(lines, 'line')} in common with what is withheld; leave it "
                 f"out too (--withhold {name}) or say that it stays (--keep {name})"
             )
     return Copy(Redacted(record, found.withheld), found.roots)
@@ -61,9 +62,5 @@ def withheld_json(reader: CaseReader) -> dict[str, Any] | None:
 
 def withheld_text(withheld: Mapping[str, Any]) -> str:
     """Return what is withheld in words: `14 events and 33 payloads withheld`."""
-    events = _counted(withheld["events"], "event")
-    return f"{events} and {_counted(withheld['payloads'], 'payload')} withheld"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    events = counted(withheld["events"], "event")
+    return f"{events} and {counted(withheld['payloads'], 'payload')} withheld"

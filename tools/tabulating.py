@@ -15,6 +15,7 @@ from urllib.parse import quote
 from ledger.files import new_file, temporary_name
 from ledger.storage import translated
 from projections.tables import FORMAT, TABLES, VIEWS, Row, rows
+from projections.wording import counted
 from tools.exits import AnswerIsNo, UserError
 from tools.many import Broken, Cases, broken_json, over
 from tools.output import print_json, say
@@ -155,5 +156,5 @@ def _tell(
         )
         return
     kept = "words included" if words else "without words"
-    say(f"{output}: {counts['cases']} cases, {counts.total()} rows, {kept}")
+    say(f"{output}: {counted(counts['cases'], 'case')}, {counted(counts.total(), 'row')}, {kept}")
     say("Look at it with `datasette` or any SQLite client; docs/tables.md describes it.")

@@ -17,6 +17,7 @@ from projections.folding import fold
 from projections.replay import Moment, Seen, seen_by, state_at
 from projections.saw import Check, check_all
 from projections.timeline import line
+from projections.wording import counted
 from tools.differing import change_json, short_text
 from tools.exits import UserError
 from tools.output import head_json, one_line, spoken
@@ -71,8 +72,9 @@ def replay_lines(shown: Json) -> Iterator[str]:
 def _seen_lines(seen: list[Seen]) -> Iterator[str]:
     sent = [item for item in seen if item.sent is not None]
     known = [item.characters for item in sent if item.characters is not None]
-    gone = f"{len(known)} requests with {sum(known):,} characters"
-    gone += f" and {len(sent) - len(known)} withheld ones" if len(known) < len(sent) else ""
+    gone = f"{counted(len(known), 'request')} with {counted(sum(known), 'character')}"
+    if hidden := len(sent) - len(known):
+        gone += f" and {hidden} withheld one{'' if hidden == 1 else 's'}"
     yield f"seen         {gone} had gone to a model"
     for item in seen:
         left = f"sent at {item.sent}" if item.sent is not None else "not sent yet"
@@ -164,8 +166,9 @@ def _inside_step(record: CaseReader, at: int) -> bool:
 
 def fork_lines(forked: Json) -> Iterator[str]:
     """Yield the lines of `fork`."""
+    events = counted(forked["position"], "event")
     yield (
-        f"{forked['case']}: {forked['position']} events shared, trial {forked['trial_id']}, "
+        f"{forked['case']}: {events} shared, trial {forked['trial_id']}, "
         f"forked from {forked['origin_trial_id']}"
     )
     if request := forked["open_request"]:

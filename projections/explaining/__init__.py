@@ -13,7 +13,7 @@ from projections.explaining.parts import Part, feedback, member, part
 from projections.explaining.trail import Json, Trail, Where, trail_of
 from projections.requests import restored_view
 from projections.saw import saved_document
-from projections.state import MALFORMED
+from projections.state import MALFORMED, fault
 from projections.tokens import ESTIMATOR
 
 __all__ = ["Explanation", "LeftOut", "Part", "Where", "explain"]
@@ -64,7 +64,7 @@ def explain(reader: CaseReader, request: str) -> Explanation:
     except MALFORMED as error:
         raise LedgerDamaged(
             f"request {request}: it is not what a request of this program is made of "
-            f"({type(error).__name__}: {str(error)[:80]})"
+            f"({fault(error)})"
         ) from None
 
 

@@ -17,7 +17,7 @@ from ledger.reader import CaseReader, Entry
 from ledger.reader import Row as Stored
 from projections.contexts.parts import observation_texts
 from projections.folding import fold
-from projections.state import MALFORMED, State
+from projections.state import MALFORMED, State, fault
 from projections.tables.forms import (
     ActionRow,
     ArtifactRow,
@@ -59,8 +59,7 @@ def rows(reader: CaseReader, ledger: int, name: str, *, words: bool = True) -> I
                 yield row.without_words()
     except (*MALFORMED, LookupError, OverflowError) as error:
         raise LedgerDamaged(
-            f"{name}: the record is not one that tables can be made of "
-            f"({type(error).__name__}: {str(error)[:80]})"
+            f"{name}: the record is not one that tables can be made of ({fault(error)})"
         ) from None
 
 

@@ -151,7 +151,18 @@ def intake() -> list[tuple[Event, list[bytes]]]:
         )
 
     tree = tree_document(catalogued=("src/huge.bin",))
-    items = [["report", "report.md", len(REPORT), canonical.digest(REPORT)]]
+    items = [
+        ["report", "report.md", len(REPORT), canonical.digest(REPORT)],
+        *(
+            ["log", name, len(LOG), canonical.digest(LOG)]
+            for name in ("logs/app.log", "logs/copy.log")
+        ),
+        ["database", "db/app.db", len(DATABASE), canonical.digest(DATABASE)],
+        *(
+            ["source", f["path"], f["size"], f["digest"]]
+            for f in canonical.from_bytes(tree)["files"]
+        ),
+    ]
     return [
         (opened(), []),
         (artifact(1, "report", "report.md", "text", content=ref(REPORT)), [REPORT]),
@@ -164,7 +175,7 @@ def intake() -> list[tuple[Event, list[bytes]]]:
             ObservationsExtracted(
                 at=AT,
                 revision=1,
-                package_id=canonical.digest(canonical.to_bytes(items)),
+                package_id=canonical.digest(canonical.to_bytes(sorted(items))),
                 observations=(_FILLED[Observation],),
             ),
             [],
@@ -179,7 +190,9 @@ def exchange(number: int) -> list[tuple[Event, list[bytes]]]:
     prepared = filled(RequestPrepared).model_copy(
         update={"request": f"R{number}", "document": ref(document)}
     )
-    sent = filled(RequestSent).model_copy(update={**names, "wire": None})
+    sent = filled(RequestSent).model_copy(
+        update={**names, "document": canonical.digest(document), "wire": None}
+    )
     received = filled(ResponseReceived).model_copy(update={**names, "body": ref(body)})
     return [(prepared, [document]), (sent, []), (received, [body])]
 

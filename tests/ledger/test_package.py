@@ -600,6 +600,9 @@ MANIFEST_JSON = b'{"format":1,"case_id":"case-17"}'
 WITHHELD = "0" * 64
 DEEP = "[" * 1000 + "]" * 1000
 
+COPY = "intake/S5/logs/copy.log"
+"""The second file of one payload: the document names the first."""
+
 HOSTILE: dict[str, tuple[Any, str]] = {
     # Names
     "traversal": (add("intake/S1/../../../evil"), "leads outside"),
@@ -649,7 +652,33 @@ HOSTILE: dict[str, tuple[Any, str]] = {
         set_raw("README.txt", lambda d: d + b"!"),
         "not the one",
     ),
+    "text in the README that the manifest does not know": (
+        lambda p: (
+            setattr(p, "keep_listing", True),
+            p.__setitem__("README.txt", p["README.txt"].replace(b"A case", b"B case")),
+        ),
+        "'README.txt' has sha256",
+    ),
+    "second copy of a payload altered": (
+        lambda p: (
+            setattr(p, "keep_listing", True),
+            p.__setitem__(COPY, p[COPY].replace(b"line 7", b"line 8")),
+        ),
+        f"'{COPY}' has sha256",
+    ),
     # The zip
+    "bytes behind the end of a packed member": (
+        finish(lambda d: with_hidden(d, "intake/S1/report.md", b"evil")),
+        "does not end where its packed bytes do",
+    ),
+    "much behind the end of a packed member": (
+        finish(lambda d: with_hidden(d, "README.txt", bytes(3 * 2**20))),
+        "bytes after its end|does not end where",
+    ),
+    "another date in the local header": (
+        finish(lambda d: d[:12] + b"\x22" + d[13:]),
+        "headers that disagree",
+    ),
     "empty file": (finish(lambda d: b""), "not a zip"),
     "no zip": (finish(lambda d: b"not a zip at all"), "not a zip"),
     "cut tail": (finish(lambda d: d[:-1]), "not a zip|outside"),
@@ -684,7 +713,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     ),
     "other name in the local header": (
         finish(lambda d: d.replace(b"intake/S1/report.md", b"intake/S1/rebort.md", 1)),
-        "cannot be read",
+        "headers that disagree",
     ),
     "wrong checksum": (
         finish(patched("intake/S1/report.md", 16, b"\0\0\0\0", local=14)),
@@ -694,7 +723,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
         finish(patched("intake/S1/report.md", 16, b"\0\0\0\0")),
         "headers that disagree",
     ),
-    "broken stream": (finish(lambda d: spoiled(d, "chunks.jsonl")), "cannot be read|sha256"),
+    "broken stream": (finish(lambda d: spoiled(d, "chunks.jsonl")), "cannot be read|shorter"),
     "bomb beyond its size": (finish(lying_size), "not those|shorter|larger|cannot be read"),
     "offset far away": (finish(patched("events.jsonl", 42, b"\xff\xff\xff\x7f")), "outside"),
     # Manifest
@@ -964,6 +993,30 @@ def shifted_directory(data: bytes, by: int) -> bytes:
     return bytes(end)
 
 
+def with_hidden(data: bytes, name: str, hidden: bytes) -> bytes:
+    """Put bytes behind the packed ones of a member, inside the size that its headers give."""
+    ((at, start, size),) = [
+        (
+            o,
+            *struct.unpack("<I", data[o + 42 : o + 46]),
+            *struct.unpack("<I", data[o + 20 : o + 24]),
+        )
+        for o, member in central(data)
+        if member == name
+    ]
+    (first,) = struct.unpack("<I", data[-6:-2])
+    out = bytearray(data)
+    for offset, _ in central(data):
+        (other,) = struct.unpack("<I", data[offset + 42 : offset + 46])
+        if other > start:
+            out[offset + 42 : offset + 46] = struct.pack("<I", other + len(hidden))
+    for place in (at + 20, start + 18):
+        out[place : place + 4] = struct.pack("<I", size + len(hidden))
+    out[-6:-2] = struct.pack("<I", first + len(hidden))
+    end = start + 30 + len(name) + size
+    return bytes(out[:end] + hidden + out[end:])
+
+
 def spoiled(data: bytes, name: str) -> bytes:
     """Flip a byte in the middle of a member's stream."""
     for offset, member in central(data):
@@ -1016,6 +1069,80 @@ def test_a_path_that_is_no_package_is_said_so(tmp_path: Path) -> None:
         Package(tmp_path)
 
 
+DIFFERENT: dict[str, tuple[Any, str]] = {
+    "trial": (lambda p: p.manifest.update(trial_id="x"), 'manifest.json, trial_id: "x", not "tri'),
+    "generation": (lambda p: p.manifest.update(generation=7), "manifest.json, generation: 7, not"),
+    "format": (lambda p: p.manifest.update(extra=1), "manifest.json is not the canonical JSON"),
+    "order": (reorder, "give: the order of its members"),
+    "more": (add("intake/S1/zzz", at=12), "give: intake/S1/zzz belongs to no event"),
+    "README": (set_raw("README.txt", lambda d: d + b"!"), "give: README.txt is not what"),
+    "events": (
+        lambda p: p.__setitem__("events.jsonl", p["events.jsonl"].replace(b'":', b'": ', 1)),
+        "give: events.jsonl is not what the events and payloads give",
+    ),
+    "documents": (
+        lambda p: p.set_lines("documents.jsonl", p.lines("documents.jsonl")[::-1]),
+        "give: documents.jsonl is not what",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_what_differs_from_what_the_events_give_is_named(
+    what: str, exported: Path, tmp_path: Path
+) -> None:
+    change, says = DIFFERENT[what]
+    loose = Loose.of(exported)
+    change(loose)
+    with Package(loose.pack(tmp_path / "other.zip")) as package:
+        (finding,) = verify_package(package).findings
+    assert "the package is not the one that its own events give" in finding.message
+    assert says in finding.message
+
+
+def line_edit(member: str, number: int, **values: Any) -> Callable[[Loose], Any]:
+    def run(loose: Loose) -> None:
+        lines = loose.lines(member)
+        lines[number - 1] |= values
+        loose.set_lines(member, lines)
+
+    return run
+
+
+MALFORMED_LINES = {
+    "position": (line_edit("events.jsonl", 3, position=4), "line 3: malformed: position 4, expec"),
+    "nonce": (line_edit("events.jsonl", 2, nonce="AB" * 16), "expected nonce as 32 lower-case hex"),
+    "event": (line_edit("events.jsonl", 2, more=1), "expected an object of position, topic, state"),
+    "size": (line_edit("documents.jsonl", 2, size=-1), "line 2: malformed: expected a size from 0"),
+    "digest": (line_edit("documents.jsonl", 2, digest="x"), "malformed: expected a digest"),
+    "document": (line_edit("documents.jsonl", 2, more=1), "expected an object of digest, size and"),
+    "number": (line_edit("chunks.jsonl", 2, n=5), "chunks.jsonl, line 2: malformed: n is 5, expec"),
+}
+
+
+@pytest.mark.parametrize("what", MALFORMED_LINES)
+def test_a_malformed_line_says_what_was_expected(what: str, exported: Path, tmp_path: Path) -> None:
+    change, says = MALFORMED_LINES[what]
+    loose = Loose.of(exported)
+    change(loose)
+    with (
+        pytest.raises(PackageRefused) as caught,
+        Package(loose.pack(tmp_path / "odd.zip")) as package,
+    ):
+        restore(package, tmp_path / "b.case")
+    assert says in one_line(caught.value)
+
+
+def test_a_member_that_cannot_be_read_is_said_once_however_many_payloads_need_it(
+    exported: Path, tmp_path: Path
+) -> None:
+    loose = Loose.of(exported)
+    loose.finish = lambda data: spoiled(data, "chunks.jsonl")
+    with Package(loose.pack(tmp_path / "bad.zip")) as package:
+        found = [finding.message for finding in verify_package(package).findings]
+    assert sum("chunks.jsonl" in message for message in found) == 1
+
+
 def test_an_import_overwrites_nothing(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "b.case").write_text("somebody's")
     with Package(exported) as package, pytest.raises(CaseExists):
@@ -1046,7 +1173,7 @@ def test_a_bomb_is_refused_by_its_size_before_it_is_unpacked(
     loose = Loose.of(exported)
     bomb_within_its_size(loose)
     path = loose.pack(tmp_path / "a.zip")
-    monkeypatch.setattr(zipfile.ZipFile, "open", raising(AssertionError("unpacked")))
+    monkeypatch.setattr(archive_module.Archive, "_unpacked", raising(AssertionError("unpacked")))
     for name, limit in (("MAX_BYTES", 3_000_000), ("MAX_MEMBER", 2_999_999), ("MAX_RECORD", 1000)):
         with monkeypatch.context() as patch:
             patch.setattr(archive_module, name, limit)

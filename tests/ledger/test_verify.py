@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledger import canonical, chain, payloads, topics
 from ledger.anchor import read_anchor
 from ledger.book import Book
-from ledger.errors import LedgerError
-from ledger.events import EvidenceRecorded, Ref
+from ledger.errors import LedgerDamaged, LedgerError, UnsafeEvent
+from ledger.events import CaseForked, EvidenceRecorded, Ref, RunStarted
 from ledger.payloads import pack_ids, unpack_ids
 from ledger.reader import Head
 from ledger.verify import Report, verify_book, verify_record
 from tests.ledger.making import (
+    AT,
     CASE,
     append_raw,
     contents,
@@ -113,6 +116,27 @@ def test_a_case_without_anchor_is_sound_with_a_warning(case: Path) -> None:
     assert report.ok
     assert [finding.kind for finding in report.findings] == ["warning"]
     assert "anchor is missing" in report.findings[0].message
+
+
+@pytest.mark.parametrize("anchor", [0, 20])
+def test_an_anchor_that_is_far_behind_is_no_better_than_none(anchor: int, case: Path) -> None:
+    with Book.open_for_writing(case) as book:
+        book.append(*(note(n) for n in range(200)))
+        values = [bytes(32), *(row.chain for row in book.rows())]
+    head_path(case).write_text(f"caseledger-head/1 {anchor} {values[anchor].hex()}\n")
+    report = verify(case)
+    assert report.ok
+    (warning,) = report.findings
+    assert f"knows position {anchor}, the ledger ends at {len(EVENTS) + 200}" in warning.message
+    assert "a missing tail could not be seen" in warning.message
+
+
+def test_an_anchor_that_is_one_append_behind_is_what_a_kill_leaves(case: Path) -> None:
+    anchor = head_path(case).read_bytes()
+    with Book.open_for_writing(case) as book:
+        book.append(*(note(n) for n in range(5)))
+    head_path(case).write_bytes(anchor)
+    assert verify(case).findings == []
 
 
 def test_events_of_a_newer_release_are_noted_and_their_chain_is_checked(case: Path) -> None:
@@ -312,12 +336,92 @@ STATES: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
 def test_a_state_that_this_program_would_not_have_written_is_damage(kind: str, case: Path) -> None:
     position, change = STATES[kind]
     assert restated(case, position, change).first_bad_position == position
+    assert verify(case).first_bad_position == position  # a case file by the rule of a package
 
 
 @pytest.mark.parametrize("state", [b"", b"[]", b"{", b'{"a":NaN}', b'{"a": 1}', b'{"a":1,"a":2}'])
 def test_a_state_of_a_newer_release_is_canonical_too(state: bytes, case: Path) -> None:
     append_raw(case, "zzz.happened/9", state)
     assert verify_exactly(case).first_bad_position == len(EVENTS) + 1
+    assert verify(case).first_bad_position == len(EVENTS) + 1
+
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.recursive(FLOATS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_a_float_has_one_spelling_in_a_state(value: Any) -> None:
+    """Some are spelled otherwise by the fast writer that states are compared with."""
+    event = filled(RunStarted).model_copy(update={"options": {"a": value}})
+    try:
+        topic, state = topics.encode(event)
+    except UnsafeEvent:
+        return
+    assert topics.is_canonical(topic, state, topics.decode(topic, state))
+    fast = event.model_dump_json(exclude_defaults=True).encode()
+    if fast != state:
+        assert not topics.is_canonical(topic, fast, topics.decode(topic, fast))
+
+
+# What the record says of itself -------------------------------------------------------------------
+
+
+def contradicted(case: Path, topic: str, old: str, new: str) -> Report:
+    """Replace a text in the first event of a topic; the chain fits."""
+    change = lambda state: state.replace(old.encode(), new.encode(), 1)  # noqa: E731
+    restated(case, position_of(topic), change)
+    return verify(case)
+
+
+def test_a_request_that_was_sent_as_another_document_is_damage(case: Path) -> None:
+    said = canonical.digest(request(0))
+    report = contradicted(case, "request.sent/1", said, canonical.digest(request(1)))
+    assert report.first_bad_position == FIRST_REQUEST + 1
+    assert f"R0 was prepared as {said}, and sent as" in damages(report)[0]
+
+
+def test_a_second_artefact_of_one_name_is_damage(case: Path) -> None:
+    event = EVENTS[position_of("artifact.added/1") - 1]
+    append_raw(case, *topics.encode(event))
+    report = verify(case)
+    assert report.first_bad_position == len(EVENTS) + 1
+    assert "there is an artefact 'S1' already" in damages(report)[0]
+
+
+def test_an_identity_of_material_that_is_not_its_own_is_damage(case: Path) -> None:
+    position = position_of("observations.extracted/1")
+    said = EVENTS[position - 1].package_id  # type: ignore[attr-defined]
+    other = "sha256:" + "0" * 64
+    report = contradicted(case, "observations.extracted/1", said, other)
+    assert report.first_bad_position == position
+    assert f"package_id is {other}, the material of revision 1 gives {said}" in damages(report)[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("origin_position", 3), ("origin_chain", "00" * 32), ("origin_trial_id", "trial-9")],
+)
+def test_a_fork_of_another_history_than_its_own_is_damage(
+    field: str, value: Any, case: Path
+) -> None:
+    with Book.open(case) as book:
+        head = book.head
+    right = CaseForked(
+        at=AT,
+        trial_id="trial-2",
+        origin_trial_id="trial-1",
+        origin_position=head.position,
+        origin_chain=head.chain.hex(),
+    )
+    wrong = right.model_copy(update={field: value})
+    before = case.read_bytes()
+    append_raw(case, *topics.encode(right))
+    assert verify(case).ok
+    case.write_bytes(before)
+    append_raw(case, *topics.encode(wrong))
+    report = verify(case)
+    assert report.first_bad_position == head.position + 1
+    assert "case.forked/1: origin" in damages(report)[0]
 
 
 def test_case_opened_in_the_middle_is_damage(case: Path) -> None:
@@ -473,8 +577,9 @@ def test_a_malformed_tree_document_is_damage_at_its_event(document: bytes, case:
 )
 def test_a_tree_document_that_is_right_is_not_damage(document: bytes, case: Path) -> None:
     report = with_tree(case, document, b"abc")
-    assert report.first_bad_position is None
-    orphans = re.compile("named by no event|belongs to no payload")  # the files before
+    other = position_of("observations.extracted/1")  # another tree is other material
+    assert report.first_bad_position == other
+    orphans = re.compile("named by no event|belongs to no payload|material of revision 1")
     assert all(orphans.search(message) for message in damages(report))
 
 
@@ -491,36 +596,56 @@ def test_a_chunk_that_no_payload_needs_is_found(case: Path) -> None:
 # The file -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DROP TRIGGER event_update",
-        "DROP TRIGGER event_delete",
-        "DROP TRIGGER event_replace",
-        "DROP TRIGGER chunk_delete",
-        "DROP TRIGGER document_update",
-        "DROP INDEX event_topic",
-        "CREATE TABLE smuggled (x)",
-        "CREATE VIEW smuggled AS SELECT 1",
-        "CREATE TRIGGER more AFTER INSERT ON event BEGIN SELECT 1; END",
-        "ALTER TABLE event ADD COLUMN more TEXT",
-    ],
-)
-def test_a_schema_that_is_not_the_formats_is_found(statement: str, case: Path) -> None:
-    connection = sqlite3.connect(case)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
-    assert "tables, indexes or triggers" in " ".join(damages(verify(case)))
+SCHEMAS = {
+    "DROP TRIGGER event_update": "trigger event_update is missing",
+    "DROP TRIGGER event_delete": "trigger event_delete is missing",
+    "DROP TRIGGER event_replace": "trigger event_replace is missing",
+    "DROP TRIGGER chunk_delete": "trigger chunk_delete is missing",
+    "DROP TRIGGER document_update": "trigger document_update is missing",
+    "DROP INDEX event_topic": "index event_topic is missing",
+    "CREATE TABLE smuggled (x)": "table smuggled does not belong there",
+    "CREATE VIEW smuggled AS SELECT 1": "view smuggled does not belong there",
+    "CREATE TRIGGER more AFTER INSERT ON event BEGIN SELECT 1; END": (
+        "trigger more does not belong there"
+    ),
+    "ALTER TABLE event ADD COLUMN more TEXT": "table event is altered",
+    "DROP TRIGGER event_update;"
+    "CREATE TRIGGER event_update BEFORE UPDATE ON event BEGIN SELECT 1; END": (
+        "trigger event_update is altered"
+    ),
+}
 
 
-def test_a_trigger_that_does_nothing_is_not_the_formats(case: Path) -> None:
+def restructured(case: Path, statements: str) -> None:
     connection = sqlite3.connect(case)
-    connection.execute("DROP TRIGGER event_update")
-    connection.execute("CREATE TRIGGER event_update BEFORE UPDATE ON event BEGIN SELECT 1; END")
-    connection.commit()
+    connection.executescript(statements)
     connection.close()
-    assert not verify(case).ok
+
+
+@pytest.mark.parametrize("statements", SCHEMAS)
+def test_what_differs_from_the_formats_schema_is_named(statements: str, case: Path) -> None:
+    restructured(case, statements)
+    (damage,) = damages(verify(case))
+    assert damage.startswith("tables, indexes or triggers are not those of format 1: ")
+    assert damage.endswith(SCHEMAS[statements])
+
+
+@pytest.mark.parametrize("statements", SCHEMAS)
+def test_nothing_is_appended_to_a_ledger_that_its_triggers_do_not_guard(
+    statements: str, case: Path
+) -> None:
+    restructured(case, statements)
+    before = case.read_bytes(), head_path(case).read_bytes()
+    with pytest.raises(LedgerDamaged, match=SCHEMAS[statements]):
+        Book.open_for_writing(case)
+    assert (case.read_bytes(), head_path(case).read_bytes()) == before
+
+
+def test_of_many_differences_the_first_few_are_named_in_one_line(case: Path) -> None:
+    restructured(case, "".join(f"CREATE TABLE t{n} (x);" for n in range(9)))
+    (damage,) = damages(verify(case))
+    assert damage.count("does not belong there") == 4
+    assert damage.endswith(", 5 more")
 
 
 def killed(tmp_path: Path, events: int = 12) -> tuple[Path, bytes]:

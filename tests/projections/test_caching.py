@@ -25,6 +25,7 @@ from projections.caching import (
     lives,
     settle,
     settlements,
+    storage_priced,
 )
 
 START = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -212,6 +213,7 @@ BASIS: Json = {
     "tokens": 1000,
     "expected_reads": 2,
     "expected_nano_usd": {"none": 9, "implicit": 5, "explicit": 7},
+    "price": {"id": "the row", "input": 3, "cached": 1, "output": 9, "storage": 1},
     "creation_factor": 1,
     "capability": {"minimum_tokens": 4096, "source": "the table"},
 }
@@ -1033,7 +1035,7 @@ def test_an_attempt_that_ended_before_an_answer_read_nothing_that_is_known(sent:
         ("shape_changed", "(ShapeChanged: a member is missing)"),
         ("model_has_none", "the model has no explicit caches"),
         ("below_minimum", "(1000 tokens, at least 4096: the table)"),
-        ("too_few_reads", "(2 reads expected: {'none': 9, 'implicit': 5, 'explicit': 7})"),
+        ("too_few_reads", "(2 reads expected; nano-USD by way: none 9, implicit 5, explicit 7)"),
         ("rejected_before", "creating it failed before in this process"),
         ("cache_rejected", "the provider refused the cache of the attempt before"),
     ],
@@ -1044,6 +1046,17 @@ def test_a_decision_without_a_cache_is_its_own_cause(reason: str, says: str) -> 
     story.decided("R1", reason, basis=basis)
     story.sent("R1", cache="")
     assert says in expect(story, "R1", reason)
+
+
+def test_a_cost_expected_without_a_price_of_storage_is_unknown_and_not_too_low() -> None:
+    story = Story()
+    row = {name: value for name, value in BASIS["price"].items() if name != "storage"}
+    story.decided("R1", "too_few_reads", basis=BASIS | {"price": row})
+    story.sent("R1", cache="")
+    assert "none 9, implicit 5, explicit unknown" in expect(story, "R1", "too_few_reads")
+    assert not storage_priced(BASIS | {"price": row})
+    assert not storage_priced(BASIS | {"price": None})
+    assert storage_priced(BASIS)
 
 
 def test_a_decision_of_a_later_release_is_shown_by_its_own_name() -> None:

@@ -24,7 +24,7 @@ from projections.contexts import BUILDERS, Material, builder
 from projections.contexts.parts import READS
 from projections.folding import fold
 from tests.phases.scripting import Script, copied, failure, only, payload_of, run, ticking
-from tests.projections.test_state import keys
+from tests.projections.test_folding import keys
 
 LATE = "2031-01-01T00:00:00.000000Z"
 MATERIAL = Material([], {"budget": {"requests": 1, "actions": 1, "evidence_characters": 1}}, {})

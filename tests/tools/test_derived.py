@@ -129,10 +129,19 @@ LIES: dict[str, tuple[Callable[[Loose], Any], str]] = {
         "derived/requests/R999.json is not what any event gives",
     ),
     "another file": (add("derived/run.sh"), "derived/run.sh is not what any event gives"),
-    "forms missing": (lambda loose: loose.remove(FORMS), "does not say what form it has"),
-    "forms no JSON": (forms(b"{"), "does not say what form it has"),
-    "forms a list": (forms(b"[]\n"), "does not say what form it has"),
-    "forms of text": (forms(b'{"report":"1"}\n'), "does not say what form it has"),
+    "forms missing": (lambda loose: loose.remove(FORMS), "forms.json is missing"),
+    "forms no JSON": (forms(b"{"), "is not an object of kinds"),
+    "forms a list": (forms(b"[]\n"), "is not an object of kinds"),
+    "forms of text": (forms(b'{"report":"1"}\n'), "is not an object of kinds"),
+    "forms of none": (forms(b"{}\n"), "names no kind"),
+    "report of form 0": (forms(b'{"report":0,"requests":1}\n'), "the form 0; expected 1"),
+    "report of form -1": (forms(b'{"report":-1,"requests":1}\n'), "the form -1; expected 1"),
+    "requests of another form": (forms(b'{"report":1,"requests":2}\n'), "the form 2; expected 1"),
+    "forms of true": (forms(b'{"report":true,"requests":1}\n'), "is not an object of kinds"),
+    "kind of no release": (
+        forms(b'{"report":1,"requests":1,"zebra":1}\n'),
+        "names the kind 'zebra'; there are report and requests",
+    ),
     "forms spaced": (forms(b'{"report": 1,"requests":1}\n'), "forms.json differs"),
     "forms say less": (forms(b'{"report":1}\n'), "is not what any event gives"),
     "prompt changed": (
@@ -160,22 +169,28 @@ def test_a_derived_file_that_lies_is_found_although_the_manifest_fits(
     assert not Path("lie.case").exists()
 
 
-def test_a_report_of_a_newer_form_is_not_called_altered(call: Cli, full: Path) -> None:
+def test_a_report_of_a_newer_form_is_not_called_altered_and_not_called_checked(
+    call: Cli, full: Path
+) -> None:
     loose = Loose.of(full)
     loose[FORMS] = canonical.to_bytes({"report": REPORT_FORM + 1, "requests": 1}) + b"\n"
     loose["derived/report.md"] = b"A finer report.\n"
     loose.pack(Path("newer.zip"))
     found = call("verify", "newer.zip")
-    assert (found.code, found.out.count("of another release: not compared")) == (0, 2)
+    assert (found.code, found.out.count("form 2, newer than form 1 of this release")) == (3, 2)
+    assert "ok but for 2 derived files that were not compared" in found.out
+    shown = call("verify", "newer.zip", "--json")
+    assert (shown.code, shown.json["ok"], shown.json["uncompared"]) == (3, True, 2)
     assert call("report", "newer.zip").out == call("report", "small").out
 
 
-def test_a_derived_file_of_a_newer_kind_is_not_called_altered(call: Cli, full: Path) -> None:
+def test_requests_are_compared_whatever_form_the_report_has(call: Cli, full: Path) -> None:
     loose = Loose.of(full)
-    loose[FORMS] = b'{"report":1,"requests":1,"tables":1}\n'
-    add("derived/tables.db")(loose)
+    loose[FORMS] = canonical.to_bytes({"report": REPORT_FORM + 1, "requests": 1}) + b"\n"
+    change("derived/requests/R5.json")(loose)
     loose.pack(Path("newer.zip"))
-    assert "derived/tables.db is of another release" in call("verify", "newer.zip").out
+    found = call("verify", "newer.zip")
+    assert (found.code, "R5.json differs from what the events give" in found.out) == (1, True)
 
 
 @pytest.mark.parametrize("until", ["", "hypotheses", "investigation"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ledger import packing
+from ledger import canonical, packing
 from ledger.book import Book
 from ledger.events import (
     ActionRequested,
@@ -35,6 +35,8 @@ from phases.preparing import reference
 from tools.cli import run
 
 AT = "2024-05-17T09:30:00.000000Z"
+PLAIN = b'{"a":1}'
+DOCUMENT = canonical.digest(PLAIN)
 WRONG_TYPES = {"outcome": "x", "confidence": 1, "locations": [1], "mechanism": [2], "data": 3}
 
 
@@ -71,13 +73,13 @@ def cache(basis: dict[str, Any], price: dict[str, Any]) -> list[tuple[Event, byt
         **key, request="R1", content_id="c", display_name="d", model="m", ttl_seconds=60,
         estimated_tokens=1,
     )  # fmt: skip
-    sent = RequestSent(**one, provider="x", model="m", endpoint="x", document="x", cache="c")
+    sent = RequestSent(**one, provider="x", model="m", endpoint="x", document=DOCUMENT, cache="c")
     decided = CacheDecided(
         **one, key="K", provider="x", model="m", mode="auto", decision="explicit", reason="create",
         content_id="c", basis=basis,
     )  # fmt: skip
     events: list[tuple[Event, bytes | None]] = [
-        *request(b'{"a":1}'),
+        *request(PLAIN),
         (decided, None),
         (asked, None),
         (CacheCreated(**key, display_name="d", expires_at="", reply=reference(b"{}")), b"{}"),
@@ -110,7 +112,7 @@ EVENTS: dict[str, list[tuple[Event, bytes | None]]] = {
     "unknown artefact": [
         (
             ObservationsExtracted(
-                at=AT, revision=1, package_id="x",
+                at=AT, revision=1, package_id=canonical.digest(b"[]"),
                 observations=(
                     Observation(id="O1", artifact="S9", kind="x", first_line=1, last_line=1),
                 ),

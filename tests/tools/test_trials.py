@@ -75,7 +75,7 @@ def test_a_request_whose_preparation_is_withheld_is_seen_as_far_as_it_is_known(c
     found = call("replay", copy)
     assert found.code == 0
     assert f"R3   withheld in this copy, sent at {whole[2]['sent']}" in found.out
-    assert " and 1 withheld ones had gone to a model" in found.out
+    assert " and 1 withheld one had gone to a model" in found.out
 
 
 @pytest.mark.parametrize(

@@ -8,27 +8,51 @@ from typing import Annotated
 import typer
 
 from tools.commands import cases
-from tools.commands.options import Case, Force, Json, Record
+from tools.commands.options import Case, Force, Json, Record, given
 from tools.exits import UserError
 
 Providers = Annotated[
     list[str] | None,
-    typer.Option("--provider", metavar="NAME", help="Who answers; repeat for failover, in order."),
+    typer.Option(
+        "--provider",
+        metavar="NAME",
+        help="Who answers: offline, gemini or openai_compatible, each with :MODEL if you like, or "
+        "recorded:CASE. Repeat it to name who takes over. Default: the setting `providers`.",
+    ),
 ]
 Until = Annotated[
-    str, typer.Option("--until", metavar="PHASE", help="Stop when this phase is done.")
+    str,
+    typer.Option(
+        "--until",
+        metavar="PHASE",
+        help="Stop when this phase is done: entity_resolution, case_interpretation, hypotheses, "
+        "investigation, diagnosis or change_request.",
+    ),
 ]
 MaxRequests = Annotated[
-    int | None, typer.Option("--max-requests", min=1, help="Stop after so many requests.")
+    int | None,
+    typer.Option(
+        "--max-requests",
+        metavar="N",
+        min=1,
+        help="Stop after N requests of this run; each attempt counts, failed ones too.",
+    ),
 ]
 Protocols = Annotated[
     list[str] | None,
-    typer.Option("--protocol", metavar="PROTOCOL", help="Pin a phase to a protocol; repeatable."),
+    typer.Option(
+        "--protocol",
+        metavar="PROTOCOL",
+        help="Use this version of a phase's prompt (`prompts` lists them); repeatable. "
+        "Default: the newest.",
+    ),
 ]
 NoEgress = Annotated[
     list[str] | None,
     typer.Option(
-        "--no-egress", metavar="KIND", help="Keep source, log or db from remote providers."
+        "--no-egress",
+        metavar="KIND",
+        help="Keep source, log or db out of new requests to remote providers; repeatable.",
     ),
 ]
 Format = Annotated[
@@ -82,22 +106,35 @@ def run(
     add_budget: Annotated[
         list[str] | None,
         typer.Option(
-            "--add-budget", metavar="WHAT=N", help="Add requests=, actions=, characters=."
+            "--add-budget",
+            metavar="WHAT=N",
+            help="Raise a limit of the investigation: requests=N, actions=N or characters=N (of "
+            "evidence); repeatable.",
         ),
     ] = None,
     resend: Annotated[
-        bool, typer.Option("--resend", help="Send requests with an unknown outcome again.")
+        bool,
+        typer.Option(
+            "--resend", help="Send a request again whose outcome is unknown after a crash."
+        ),
     ] = False,
     renew: Annotated[
         bool,
-        typer.Option("--renew", help="Make a request that waits anew, under today's settings."),
+        typer.Option(
+            "--renew",
+            help="Make a request that is prepared and not sent anew, by today's settings.",
+        ),
     ] = False,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Say what would leave the machine, then stop.")
+        bool,
+        typer.Option(
+            "--preview",
+            help="Say what would leave this machine and what it may cost; send nothing.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Start, or go on from wherever the ledger stands. Safe to kill at any moment."""
+    """Start the analysis, or go on from where it stands. It may be killed at any moment."""
     from tools.output import print_json, say, spoken
     from tools.running import Wanted, preview_run, run_case
     from tools.selecting import find_case_file
@@ -154,7 +191,13 @@ def view(
     case: Record,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE.html", help="Default: a temporary file."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE.html",
+            help="Default: a temporary file.",
+            callback=given,
+        ),
     ] = None,
     force: Force = False,
     no_browser: Annotated[

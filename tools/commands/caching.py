@@ -10,7 +10,7 @@ from tools.commands.options import Json, Record
 
 cache = typer.Typer(
     name="cache",
-    help="Show what remote caches did, and why a request missed one: from the record only.",
+    help="Say what caches kept at a provider did, and why a request missed one: from the record.",
     no_args_is_help=True,
 )
 
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def ls(case: Record, json: Json = False) -> None:
-    """List caches, what they saved, and the decision of every attempt."""
+    """List the caches kept at a provider, what they saved, and the decision of every attempt."""
     from tools.caching import decision_rows, list_lines, listed
     from tools.output import print_json, say, table
     from tools.selecting import open_record
@@ -47,7 +47,7 @@ def why(
     ] = "",
     json: Json = False,
 ) -> None:
-    """Say why a request read a cache or did not: what the record shows, and where."""
+    """Say why a request read a cache or did not: what the record shows, and at which position."""
     from tools.caching import explained, why_lines
     from tools.output import print_json, say
     from tools.selecting import open_record

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tools.commands.options import Case, Json
+from tools.commands.options import Case, Json, Note, given
 from tools.exits import Declined, UserError
 
 if TYPE_CHECKING:
@@ -21,27 +21,43 @@ Source = Annotated[
     typer.Option(
         "--source",
         metavar="DIR|ARCHIVE|GIT@REV",
-        help="The project's source: folder, archive or git.",
+        help="The project's source: a folder, an archive, or a git repository at a revision.",
     ),
 ]
 Logs = Annotated[
-    list[Path] | None, typer.Option("--log", metavar="FILE", help="A log; repeatable.")
+    list[Path] | None, typer.Option("--log", metavar="FILE", help="A log file; repeatable.")
 ]
 Databases = Annotated[
     list[Path] | None, typer.Option("--db", metavar="FILE", help="An SQLite database; repeatable.")
 ]
 Include = Annotated[
     list[str] | None,
-    typer.Option("--include", help="Take in what would be skipped (gitignore form)."),
+    typer.Option(
+        "--include",
+        metavar="PATTERN",
+        help="Take in source files that are skipped otherwise (gitignore form); repeatable.",
+    ),
 ]
-Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Skip more (gitignore form).")]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="PATTERN", help="Skip these source files too; repeatable."),
+]
 Name = Annotated[
-    str | None, typer.Option("--name", help="Name of the case; default: the source's.")
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="Name of the case in the cases folder; default: of the source, or the report's "
+        "folder.",
+    ),
 ]
 CaseFile = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--output", metavar="FILE.case", help="Where; default: in the cases folder."
+        "-o",
+        "--output",
+        metavar="FILE.case",
+        help="The file of the case; default: in the cases folder.",
     ),
 ]
 
@@ -63,7 +79,7 @@ def new(
     output: CaseFile = None,
     json: Json = False,
 ) -> None:
-    """Take a case in: report, source, logs and databases into a new ledger."""
+    """Take a case in: copy report, source, logs and databases into a new ledger."""
     request = intake_request(report, source, log, db, include, exclude)
     path = place(output, name, report, source)
     summary = take_in(path, request, quiet=json)
@@ -73,17 +89,27 @@ def new(
 def amend(
     case: Case,
     observation: Annotated[
-        list[str] | None, typer.Option("--observation", metavar="TEXT", help="A fact; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--observation",
+            metavar="TEXT",
+            help="A fact, in your words; repeatable.",
+            callback=given,
+        ),
     ] = None,
     log: Logs = None,
     db: Databases = None,
-    note: Annotated[str, typer.Option("--note", help="Why, for the record.")] = "",
+    note: Note = "",
     abandon: Annotated[
-        bool, typer.Option("--abandon", help="Give up a request that is not answered yet.")
+        bool,
+        typer.Option(
+            "--abandon",
+            help="Give up a request that is not answered yet; without it the command refuses.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Add facts later: a new revision, which `run` then analyses."""
+    """Add facts to a case: they make a new revision, which `run` then analyses."""
     from ledger.book import Book
     from phases.intake import IntakeRequest
     from phases.opening import amend_case
@@ -106,16 +132,18 @@ def amend(
 def act(
     case: Case,
     name: Annotated[
-        str, typer.Argument(metavar="ACTION", help="Such as search_code; `list` lists.")
+        str,
+        typer.Argument(metavar="ACTION", help="Such as search_code; `list` prints all of them."),
     ],
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="KEY=VALUE…", help="Arguments; a value that is JSON is read as JSON."
+            metavar="KEY=VALUE…",
+            help="Arguments of the action; a value that is JSON is read as JSON.",
         ),
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Put action and result on the ledger.")
+        bool, typer.Option("--record", help="Put the action and its result on the ledger.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -130,7 +158,7 @@ def act(
 
 
 def cases(json: Json = False) -> None:
-    """List the cases of the cases folder: outcome, requests, cost."""
+    """List the cases of the cases folder with outcome, confidence, requests and cost."""
     from tools.output import print_json, table
     from tools.overview import rows
     from tools.selecting import SUFFIX, cases_folder
@@ -146,7 +174,7 @@ def cases(json: Json = False) -> None:
 def label(
     case: Case,
     verdict: Annotated[str, typer.Argument(metavar="right|wrong|partly", help="Your verdict.")],
-    note: Annotated[str, typer.Option("--note", help="In your words.")] = "",
+    note: Annotated[str, typer.Option("--note", help="In your words.", callback=given)] = "",
     json: Json = False,
 ) -> None:
     """Record a person's verdict on the diagnosis."""
@@ -176,15 +204,16 @@ def label(
 
 def erase(
     case: Case,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it without asking.")] = False,
     json: Json = False,
 ) -> None:
-    """Remove a case and its anchor. What was exported elsewhere stays there."""
-    from tools.erasing import erase_case
+    """Remove a case and its anchor (FILE.case.head). Packages made of it stay."""
+    from tools.erasing import check_is_case, erase_case
     from tools.output import print_json, say
     from tools.selecting import find_case_file
 
     path = find_case_file(case)
+    check_is_case(path)
     if not yes:
         _confirm_removal(path)
     removed = [str(file) for file in erase_case(path)]

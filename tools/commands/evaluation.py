@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tools.commands.analysis import NoEgress, Protocols, Providers
-from tools.commands.options import Json
+from tools.commands.options import Json, given
 from tools.exits import AnswerIsNo
 
 
@@ -19,15 +19,23 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Holds a folder a case: report, source, truth.")
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="Holds one folder for each case, with report, source and truth.json.",
+        ),
     ],
     provider: Providers = None,
     protocol: Protocols = None,
     no_egress: NoEgress = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Cases analysed at once.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", metavar="N", min=1, help="How many cases are analysed at once.")
+    ] = 1,
     truth: Annotated[
         Path | None,
-        typer.Option("--truth", metavar="DIR", help="Where NAME/truth.json is, if kept apart."),
+        typer.Option(
+            "--truth", metavar="DIR", help="Where NAME/truth.json is, if it is kept elsewhere."
+        ),
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="Only this case; repeatable.")
@@ -40,11 +48,19 @@ def evaluate(
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="FILE", help="Compare with an earlier result (-o)."),
+        typer.Option(
+            "--against", metavar="FILE", help="Compare with an earlier result, written with -o."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the result as JSON too."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Also write the result as JSON.",
+            callback=given,
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

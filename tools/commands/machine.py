@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def config(json: Json = False) -> None:
-    """Print the effective configuration and where each value came from."""
+    """Print every setting, its value and where the value came from."""
     from tools.configuration import effective, flat_values
     from tools.output import print_json, table
 
@@ -38,11 +38,16 @@ def config(json: Json = False) -> None:
 def doctor(
     provider: Annotated[
         list[str] | None,
-        typer.Option("--provider", metavar="NAME", help="Also ask this provider; spends nothing."),
+        typer.Option(
+            "--provider",
+            metavar="NAME",
+            help="Also ask this provider whether key, address and model are good, which costs "
+            "nothing; repeatable.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what is missing on this machine. Exit 1 if something needed is."""
+    """Say what this machine lacks; exit 1 if something that is needed is missing."""
     from tools.diagnosis import examine, examine_provider
     from tools.output import print_json, table
 

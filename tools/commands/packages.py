@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tools.commands.options import Case, Force, Json
+from tools.commands.options import Case, Force, Json, given
 from tools.exits import UserError
 
 
@@ -25,7 +25,8 @@ def export(
             "-o",
             "--output",
             metavar="FILE.zip",
-            help="Default: NAME.zip here, NAME-redacted.zip with --redacted.",
+            help="Default: NAME.zip in this folder; NAME-redacted.zip with --redacted.",
+            callback=given,
         ),
     ] = None,
     with_requests: Annotated[
@@ -62,7 +63,7 @@ def export(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write a portable package: deterministic bytes, readable with stock unzip."""
+    """Write a case as one zip: the same case, the same bytes; `import` makes it a case again."""
     from tools.exporting import Wanted, export_case
     from tools.selecting import find_case_file
 
@@ -75,14 +76,16 @@ def export(
 
 
 def import_(
-    package: Annotated[Path, typer.Argument(metavar="FILE.zip", help="The package.")],
+    package: Annotated[
+        Path, typer.Argument(metavar="FILE.zip", help="A package that `export` wrote.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE.case", help="Default: in the cases folder."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Rebuild the ledger of a package, with the same head; verified first."""
+    """Make a case of a package again, with the same head; the package is verified first."""
     from tools.exporting import import_package
     from tools.output import head_json, print_json, say
     from tools.selecting import SUFFIX, case_file, prepared_cases_folder

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tools.commands.options import Case, Json, Record
-from tools.exits import AnswerIsNo, UserError
+from tools.commands.options import Case, Json, Record, flowing, given, possible
+from tools.exits import AnswerIsNo, NotAllChecked, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,34 +26,51 @@ if TYPE_CHECKING:
     from projections.saw import Check
 
 
-LAST = 2**62
-"""No position is greater: what SQLite and `islice` take, with room to add one."""
+NARROW = 96
+"""Columns of a terminal below which position, time, topic and text do not fit on a line."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
     for command in (log, show, verify, seal, recover):
-        app.command()(command)
+        app.command(help=flowing(command.__doc__ or ""))(command)
 
 
 def log(
     case: Record,
     kind: Annotated[
         list[str] | None,
-        typer.Option("--kind", help="Only topics like this: `request`, `request.sent`, `cache.*`."),
+        typer.Option(
+            "--kind",
+            metavar="TOPIC",
+            help="Only events of this kind, such as `request`, `request.sent` or `cache.*`; "
+            "repeatable.",
+        ),
     ] = None,
     after: Annotated[
-        int, typer.Option("--after", min=0, max=LAST, help="Begin after this position.")
+        int,
+        typer.Option(
+            "--after", metavar="N", min=0, help="Begin after this position.", callback=possible
+        ),
     ] = 0,
     limit: Annotated[
-        int | None, typer.Option("-n", "--limit", min=0, max=LAST, help="Only the first N.")
+        int | None,
+        typer.Option(
+            "-n",
+            "--limit",
+            metavar="N",
+            min=0,
+            help="Only the first N; default: all.",
+            callback=possible,
+        ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Stay and print events as they come.")
+        bool,
+        typer.Option("--follow", "-f", help="Stay and print events as they come, until Ctrl-C."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Print the timeline: what happened, in order."""
+    """Print the timeline of a case: each event in a line, in order."""
     from tools.output import head_json, print_json, say
     from tools.selecting import open_record
 
@@ -80,15 +97,17 @@ def show(
         str,
         typer.Argument(
             metavar="POSITION|ID",
-            help="A position, an ID such as S1, O2, H1, C4, R5, A7, E12, or a payload's sha256:….",
+            help="A position, or the ID of an artefact (S1), observation (O2), hypothesis (H1), "
+            "context (C4), request (R5), action (A7) or evidence (E12), or a payload's sha256:….",
         ),
     ],
     raw: Annotated[
-        bool, typer.Option("--raw", help="Write the payload's bytes, nothing else.")
+        bool,
+        typer.Option("--raw", help="Write the payload's or observation's bytes, nothing else."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show one event, context, request, action, evidence or payload in full."""
+    """Show one event or thing in full: observation, context, request, action, evidence, payload."""
     from tools.output import print_json
     from tools.output import raw as write_raw
     from tools.selecting import open_record
@@ -113,7 +132,10 @@ def verify(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check the record: chain, payloads, anchor, requests rebuilt. Exit 1 if it was altered."""
+    """Check the record: chain, payloads, anchor, requests rebuilt.
+
+    Exit 1 if it was altered, 3 if derived files have a form that only a newer release makes.
+    """
     from tools.output import print_json
 
     report, checks = _verified(case, _parse_head(head) if head else None)
@@ -123,14 +145,20 @@ def verify(
         _print_report(report, checks)
     if not report.ok or any(check.state == "differs" for check in checks):
         raise AnswerIsNo
+    if report.uncompared:
+        raise NotAllChecked
 
 
 def seal(case: Record, json: Json = False) -> None:
-    """Print the head to keep elsewhere; `verify --head` proves later that nothing was altered."""
+    """Print the head, POSITION:CHAIN, to keep elsewhere: `verify --head` compares with it later."""
+    from ledger.book import Book
+    from ledger.checks import compare_with_anchor
     from tools.output import head_json, print_json, say
     from tools.selecting import open_record
 
     with open_record(case) as record:
+        if isinstance(record, Book) and (problem := compare_with_anchor(record, record.anchor())):
+            raise problem
         if json:
             print_json({"case_id": record.case_id, "head": head_json(record.head)})
         else:
@@ -140,12 +168,19 @@ def seal(case: Record, json: Json = False) -> None:
 def recover(
     case: Case,
     accept_head: Annotated[
-        bool, typer.Option("--accept-head", help="Go on from a head that differs from its anchor.")
+        bool, typer.Option("--accept-head", help="Go on although the head differs from its anchor.")
     ] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "",
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why, for the record.", callback=given)
+    ] = "",
     json: Json = False,
 ) -> None:
-    """Accept a damaged head, on the record: what came after it is lost and stays lost."""
+    """Say whether the head differs from its anchor; with --accept-head, go on from it.
+
+    The anchor (FILE.case.head) holds the latest position and chain hash that were acknowledged. A
+    head that differs from it means that events are lost or were altered; --accept-head puts on the
+    record that the case goes on without them. They stay lost.
+    """
     from ledger.book import Book
     from tools.output import print_json, say
     from tools.selecting import find_case_file
@@ -209,13 +244,17 @@ def _matching(moments: Iterator[_Moment], kinds: list[str]) -> Iterator[_Moment]
 
 
 def _moment_line(moment: _Moment) -> str:
+    """Return an event as a line; for a narrow terminal, what happened stands below its time."""
     from projections.timeline import line
-    from tools.output import one_line
+    from tools.output import indented, one_line, terminal_width
 
-    event = moment.event
+    event, topic = moment.event, moment.topic.partition("/")[0]
     at = event.at.replace("T", " ")[:23] if event else ""
     text = one_line(line(event), 160) if event else "withheld"
-    return f"{moment.position:>5}  {at:<23}  {moment.topic.partition('/')[0]:<24} {text}"
+    width = terminal_width()
+    if width is not None and width < NARROW:
+        return f"{moment.position:>5}  {at}\n{indented(f'{topic}  {text}', width, ' ' * 7)}"
+    return f"{moment.position:>5}  {at:<23}  {topic:<24} {text}"
 
 
 def _moment_json(moment: _Moment) -> dict[str, Any]:
@@ -241,9 +280,11 @@ def _as_json(position: int, event: Event) -> dict[str, Any]:
 
 def _look_up(
     record: Book | Package, what: str
-) -> tuple[dict[str, Any], Callable[[], bytes] | None]:
-    """Return what a position, ID or digest names, as JSON, and how to get its payload."""
+) -> tuple[dict[str, Any], Callable[[], bytes | str] | None]:
+    """Return what a position, ID or digest names, as JSON, and how to get its payload or text."""
+    from ledger.events import ObservationsExtracted
     from projections.naming import find
+    from projections.wording import counted
     from tools.sharing import hidden_rows
 
     if what.startswith("sha256:"):
@@ -255,12 +296,26 @@ def _look_up(
     thing = find(record.events(), what)
     if thing is None:
         hidden = len(hidden_rows(record))
-        more = f"; {hidden} events are withheld in this copy" if hidden else ""
+        more = f"; {counted(hidden, 'event')} withheld in this copy" if hidden else ""
         raise UserError(f"{what}: no such ID in this case; `log` lists what there is{more}")
     shown = {"id": thing.id, **_as_json(thing.position, thing.event)}
     if thing.value is not None:
         shown = {"id": thing.id, "position": thing.position, **thing.value}
+    if isinstance(thing.event, ObservationsExtracted):
+        return shown, partial(_observed, record, thing.id)
     return shown, partial(record.payload, thing.payload.digest) if thing.payload else None
+
+
+def _observed(record: Book | Package, name: str) -> str:
+    """Return the lines of the report or log that an observation names."""
+    from ledger.errors import PayloadWithheld
+    from projections.contexts.parts import observation_texts
+    from projections.folding import fold
+
+    try:
+        return observation_texts(fold(record.events()), record)[name]
+    except KeyError:
+        raise PayloadWithheld(f"{name}: its text is withheld in this copy") from None
 
 
 def _at_position(record: Book | Package, what: str) -> dict[str, Any]:
@@ -279,16 +334,17 @@ def _at_position(record: Book | Package, what: str) -> dict[str, Any]:
     }
 
 
-def _bytes_of(what: str, payload: Callable[[], bytes]) -> bytes:
+def _bytes_of(what: str, payload: Callable[[], bytes | str]) -> bytes:
     from ledger.errors import PayloadWithheld
 
     try:
-        return payload()
+        data = payload()
+        return data.encode() if isinstance(data, str) else data
     except PayloadWithheld:
         raise PayloadWithheld(f"{what}: its payload is withheld in this copy") from None
 
 
-def _readable(payload: Callable[[], bytes]) -> Any:
+def _readable(payload: Callable[[], bytes | str]) -> Any:
     """Return a payload as the JSON value it is, else as text, else as base64; or that it is not
     there.
     """
@@ -299,18 +355,19 @@ def _readable(payload: Callable[[], bytes]) -> Any:
 
     try:
         data = payload()
-        return from_bytes(data)
+        return data if isinstance(data, str) else from_bytes(data)
     except PayloadWithheld:
         return {"withheld": True}
     except CanonicalError:
         pass
+    assert isinstance(data, bytes)
     try:
         return data.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode()}
 
 
-def _print_thing(shown: dict[str, Any], payload: Callable[[], bytes] | None) -> None:
+def _print_thing(shown: dict[str, Any], payload: Callable[[], bytes | str] | None) -> None:
     from tools.output import say
 
     for line in _indented(shown):
@@ -344,9 +401,13 @@ def _parse_head(text: str) -> Head:
 
 
 def _verified(case: str, sealed: Head | None) -> tuple[Report, list[Check]]:
-    """Return what the ledger says of itself, and every saved request rebuilt."""
+    """Return what the ledger says of itself, and every saved request rebuilt.
+
+    Raises:
+        LedgerError: the file cannot be read at all: another kind of file, or a newer format.
+    """
     from ledger.book import Book
-    from ledger.errors import LedgerDamaged, NotALedger, PackageRefused
+    from ledger.errors import LedgerDamaged, NewerFormat, NotALedger, NotAPackage, PackageRefused
     from ledger.package import Package
     from ledger.verify import Report, verify_book
     from tools.packaging import verify_whole
@@ -361,7 +422,11 @@ def _verified(case: str, sealed: Head | None) -> tuple[Report, list[Check]]:
         with Book.open(path) as book:
             report = verify_book(book, sealed)
             return report, _rebuilt(book, report)
-    except (LedgerDamaged, NotALedger, PackageRefused) as error:
+    except NotAPackage as error:  # bad input where one is taken, and here what cannot be read
+        raise NotALedger(str(error)) from None
+    except (LedgerDamaged, PackageRefused) as error:
+        if isinstance(error, NewerFormat):
+            raise
         report = Report()
         report.damage(getattr(error, "position", None), str(error))
         return report, []
@@ -397,6 +462,7 @@ def _report_json(report: Report, checks: list[Check]) -> dict[str, Any]:
         "payloads": report.payloads,
         "requests": {state: states.count(state) for state in ("same", "differs", "unchecked")},
         "withheld": {"events": report.withheld_events, "payloads": report.withheld_payloads},
+        "uncompared": report.uncompared,
         "findings": [finding._asdict() for finding in report.findings]
         + [
             {"kind": "damage", "position": check.position, "message": check.detail}
@@ -421,13 +487,27 @@ def _print_report(report: Report, checks: list[Check]) -> None:
     for check in checks:
         if check.state != "same" and check.detail != WITHHELD:
             say(f"{check.request} {check.state}: {check.detail}")
-    same = sum(check.state == "same" for check in checks)
-    rebuilt = f", {same} of {len(checks)} requests rebuilt byte for byte" if checks else ""
-    counts = f"{report.events} events, {report.payloads} payloads{rebuilt}, head {report.head}"
+    counts = (
+        f"{report.events} events, {report.payloads} payloads{_rebuilt_text(checks)}, "
+        f"head {report.head}"
+    )
     if any(check.state == "differs" for check in checks):
         say(f"differs: {counts}")
+    elif report.ok and report.uncompared:
+        say(f"ok but for {report.uncompared} derived files that were not compared: {counts}")
     elif report.ok:
         say(f"ok: {counts}")
     else:
         where = report.first_bad_position
         say(f"damaged{f' at position {where}' if where else ''}: {counts}")
+
+
+def _rebuilt_text(checks: list[Check]) -> str:
+    from projections.saw import WITHHELD
+
+    if not checks:
+        return ""
+    same = sum(check.state == "same" for check in checks)
+    hidden = sum(check.detail == WITHHELD for check in checks)
+    unchecked = f" ({hidden} unchecked: what they need is withheld)" if hidden else ""
+    return f", {same} of {len(checks)} requests rebuilt byte for byte{unchecked}"

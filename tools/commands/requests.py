@@ -25,23 +25,38 @@ def saw(
         str, typer.Argument(metavar="REQUEST", help="R5, `last`, or `all` with --check.")
     ] = "last",
     decoded: Annotated[
-        bool, typer.Option("--decoded", help="The view as JSON, encoding and labels undone.")
+        bool, typer.Option("--decoded", help="The view as JSON, with encoding and labels undone.")
     ] = False,
     wire: Annotated[
-        bool, typer.Option("--wire", help="The body that left, cache handle replaced.")
+        bool,
+        typer.Option(
+            "--wire",
+            help="The body that left this machine; a cache's content ID stands for its handle.",
+        ),
     ] = False,
     at_attempt: Annotated[
         int | None,
         typer.Option("--at-attempt", metavar="N", help="The body of attempt N; default: the last."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Rebuild it and compare; exit 1 on a difference.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Rebuild it and compare; exit 1 if one differs, or if none could be rebuilt.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Print exactly what the model saw: the archived bytes, digest checked."""
-    from tools.output import print_json, say
-    from tools.sawing import checks_of, decoded_view, document_of, wire_of
+    from tools.output import note, print_json, say
+    from tools.sawing import (
+        check_remark,
+        checks_of,
+        decoded_view,
+        document_of,
+        is_denied,
+        wire_of,
+    )
     from tools.selecting import open_record
 
     with open_record(case) as record:
@@ -52,7 +67,8 @@ def saw(
             else:
                 for item in found:
                     say(f"{item.request} {item.state} {item.saved} {item.detail}".rstrip())
-            if any(item.state == "differs" for item in found):
+                note(check_remark(found))
+            if is_denied(found):
                 raise AnswerIsNo
             return
         if request == "all":
@@ -80,11 +96,11 @@ def _write(document: bytes) -> None:
 
 def prompts(
     protocol: Annotated[
-        str | None, typer.Argument(metavar="PROTOCOL", help="Print this one's text.")
+        str | None, typer.Argument(metavar="PROTOCOL", help="Print the text of this one.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """List prompt and encoding versions, or print one prompt."""
+    """List the versions of prompts and what each is used with, or print one prompt."""
     import prompts as words
     from tools.output import print_json, say, table
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tools.commands.options import Force, Json
+from tools.commands.options import Force, Json, given
 
 
 def register(app: typer.Typer) -> None:
@@ -20,12 +20,20 @@ def tables(
         list[str], typer.Argument(metavar="CASE…", help="Cases or packages, or folders of them.")
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE.db", help="The SQLite file to make.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE.db",
+            help="The SQLite file to make.",
+            callback=given,
+        ),
     ],
     with_text: Annotated[
         bool,
         typer.Option(
-            "--with-text/--no-text", help="Whether words of cases, models and people enter."
+            "--with-text/--no-text",
+            help="Whether texts of cases, models and people go into the file.",
         ),
     ] = True,
     force: Force = False,

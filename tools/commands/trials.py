@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tools.commands.options import Json, Record
-from tools.commands.record import LAST
+from tools.commands.options import Json, Note, Record, flowing, possible
 from tools.exits import AnswerIsNo
 
 if TYPE_CHECKING:
@@ -17,21 +16,16 @@ if TYPE_CHECKING:
     from tools.differing import Compared
 
 request = typer.Typer(
-    name="request", help="One saved request: where its parts come from.", no_args_is_help=True
+    name="request", help="Say where the parts of a saved request come from.", no_args_is_help=True
 )
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
     for command in (replay, fork, diff):
-        app.command(help=_flowing(command.__doc__ or ""))(command)
+        app.command(help=flowing(command.__doc__ or ""))(command)
     request.command()(explain)
     app.add_typer(request)
-
-
-def _flowing(text: str) -> str:
-    """Return paragraphs as one line each: a terminal wraps them where it ends, not where we did."""
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def replay(
@@ -41,14 +35,27 @@ def replay(
         typer.Option("--at", metavar="N|R5", help="A position; R5: before R5's context was made."),
     ] = "head",
     step: Annotated[
-        bool, typer.Option("--step", help="Walk: every event up to there and what it changed.")
+        bool,
+        typer.Option(
+            "--step", help="Print every event up to there and what it changed in the state."
+        ),
     ] = False,
     after: Annotated[
-        int, typer.Option("--after", min=0, max=LAST, help="With --step: begin after this one.")
+        int,
+        typer.Option(
+            "--after",
+            metavar="N",
+            min=0,
+            help="With --step: begin after this position.",
+            callback=possible,
+        ),
     ] = 0,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Rebuild every request saved by then; exit 1 if one differs."),
+        typer.Option(
+            "--check",
+            help="Rebuild every request saved by then; exit 1 if one differs or none could be.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -60,6 +67,7 @@ def replay(
     from tools import trials
     from tools.output import print_json, say
     from tools.positions import position_of
+    from tools.sawing import is_denied
     from tools.selecting import open_record
 
     with open_record(case) as record:
@@ -79,7 +87,7 @@ def replay(
                 say(line)
         if check and not json:
             say(trials.checks_line(checks))
-    if any(item.state == "differs" for item in checks):
+    if is_denied(checks):
         raise AnswerIsNo
 
 
@@ -98,10 +106,10 @@ def fork(
             help="Default: NAME-fork-N.case in the cases folder.",
         ),
     ] = None,
-    note: Annotated[str, typer.Option("--note", help="Why, for the record.")] = "",
+    note: Note = "",
     json: Json = False,
 ) -> None:
-    """Make a new ledger that shares a case's history up to a position: a trial of its own.
+    """Make a new ledger that shares a case's history up to a position, to go on differently.
 
     The rows up to there are copied as they are; then case.forked names the origin and gives the
     fork a trial of its own. The origin is not touched. `run` goes on from there, under the
@@ -142,10 +150,10 @@ def diff(
     ] = None,
     other: Annotated[
         str | None,
-        typer.Argument(metavar="B", help="After CASE A CASE2: B is one of CASE2."),
+        typer.Argument(metavar="B", help="After CASE A CASE2: the position or request of CASE2."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Every difference, and values in full.")
+        bool, typer.Option("--full", help="Print every difference, and values in full.")
     ] = False,
     json: Json = False,
 ) -> None:

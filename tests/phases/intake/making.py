@@ -18,7 +18,8 @@ from typing import Any
 from ledger import canonical
 from ledger.events import ArtifactAdded, Event, ObservationsExtracted, SecretReplaced, references
 from ledger.lines import split_lines
-from phases.intake import IntakeRequest, Known, Summary, package_id, take
+from ledger.trees import package_id
+from phases.intake import IntakeRequest, Known, Summary, take
 
 AWS = "AKIA" + "Q3EGR7Z2WXN5TB4M"  # put together, so that no scanner takes it for real
 AWS_OTHER = "AKIA" + "7LP2ZK4HVD6QWJ3R"

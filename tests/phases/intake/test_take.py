@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ledger import canonical
 from ledger.events import ArtifactAdded
-from phases.intake import IntakeError, Known, Summary, package_id, take, title_of
+from ledger.trees import package_id
+from phases.intake import IntakeError, Known, Summary, take, title_of
 from tests.phases.intake.making import database, folder, intake, report, request, write
 
 
