@@ -31,6 +31,12 @@ TELLING = {
 OF_KEYS = frozenset({"near_unique", "reference_to_several"})
 """Kinds of findings that say a column alone is no key."""
 
+OF_VALUES = frozenset(
+    ["mixed_types", "stray_blanks", "spelling_variants", "odd_shape", "empty_text",
+     "zero_among_others", "rare_null"]
+)  # fmt: skip
+"""Kinds of findings that say of single values that they are odd."""
+
 _NAMED = 4.0
 """Rows that hold a code of the report are what the report is about."""
 

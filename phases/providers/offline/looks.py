@@ -15,6 +15,8 @@ from phases.providers.offline.clues import Clues, Linked
 from phases.providers.offline.corpus import Corpus
 from phases.providers.offline.data import (
     OF_KEYS,
+    OF_VALUES,
+    TELLING,
     lookup,
     odd_rows,
     related_tables,
@@ -22,12 +24,15 @@ from phases.providers.offline.data import (
     sharing_column,
     ties,
 )
-from phases.providers.offline.deciding import BREAKS, named
+from phases.providers.offline.deciding import named
 from phases.providers.offline.ranking import Ranker
 from phases.providers.offline.signals import PACKAGING
 from phases.providers.offline.words import STOP
 
 READ = 5
+TIES, KEPT_FOR_CODE = 3, 12
+"""Questions that tie odd rows to the report, and looks that must be left then."""
+
 SMALL, READ_OF_SMALL = 60_000, 12
 """Characters of source up to which a program is small, and files of it that are read."""
 """Candidate files that are read, at most."""
@@ -206,14 +211,18 @@ class Planner:
                 )  # fmt: skip
 
     def _tie(self) -> Iterator[Look]:
-        """Whether odd rows belong to what the report names, where the profile shows only some."""
+        """Whether odd rows belong to what the report names, where the profile shows only some; the
+        most telling first, and only while enough looks are left to read the code.
+        """
         keys = reported_keys(self.clues, self.corpus)
-        for finding in self.corpus.findings:
-            for tie in ties(finding, keys) if finding.kind in BREAKS else ():
-                yield Look(
-                    "query_database", {"database": finding.database, "sql": tie.sql},
-                    f"whether odd rows of {finding.table} belong to {tie.code}", "data",
-                )  # fmt: skip
+        own = [f for f in self.corpus.findings if f.kind in OF_VALUES]
+        own.sort(key=lambda f: -TELLING[f.kind])
+        asked = [(f, tie) for f in own for tie in ties(f, keys)][:TIES]
+        for finding, tie in asked if self.case.left("actions", 40) >= KEPT_FOR_CODE else ():
+            yield Look(
+                "query_database", {"database": finding.database, "sql": tie.sql},
+                f"whether odd rows of {finding.table} belong to {tie.code}", "data",
+            )  # fmt: skip
 
     def _trace_data(self) -> Iterator[Look]:
         """Code that handles the odd rows: the searches that only the data suggests."""
