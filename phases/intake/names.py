@@ -62,7 +62,8 @@ class MemberNames:
             place[keys[-1]] = {} if folder else name
         elif not (folder and isinstance(there, dict)):
             other = there if isinstance(there, str) else "a folder"
-            raise self._bad(name, "occurs twice" if other == name else f"is also {shown(other)}")
+            what = "occurs twice" if other == name else f"is also {shown(other)}"
+            raise self._bad(name, f"{what}; unpack it and give the folder")
 
     def top(self) -> str:
         """Return the one folder that holds everything, or ``.
