@@ -54,7 +54,7 @@ def telling(document: Json, texts: list[str | None]) -> Json:
     return changed(document, change)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(data=st.data())
 def test_every_phase_answers_in_the_form_of_its_schema(
     data: Any, library: Played, depot: Played
