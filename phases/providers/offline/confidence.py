@@ -4,7 +4,8 @@ The confidence is the probability that the first file is the faulty one: a logis
 leads to it (odd rows that explain the report, the innermost line of a trace, or words alone), its
 lead before the second file, and how much the report tells in words: where it only shows input and
 output, words lead astray. Words alone never make it high. Its numbers were set by hand in round
-steps, on the open cases and on fresh defects; what they were checked on is in docs/benchmarks.md.
+steps, on the open cases, the first group of tests/cases/packages and fresh defects; what they were
+checked on is in docs/benchmarks.md.
 """
 
 from __future__ import annotations
